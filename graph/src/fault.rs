@@ -1,0 +1,72 @@
+//! What can be wrong with a graph.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Code, printable};
+
+/// One fault of a graph, or one warning.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GraphFault {
+    /// The stable code, such as `unknown_target`.
+    pub code: &'static str,
+    /// The node, edge or key.
+    pub node: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub fix: String,
+}
+
+impl GraphFault {
+    pub(crate) fn new(
+        code: &'static str,
+        node: impl Into<String>,
+        message: impl Into<String>,
+        fix: impl Into<String>,
+    ) -> Self {
+        Self { code, node: node.into(), message: message.into(), fix: fix.into() }
+    }
+}
+
+impl fmt::Display for GraphFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let node = printable(&self.node, 80);
+        let (message, fix) = (printable(&self.message, 300), printable(&self.fix, 300));
+        write!(f, "{}: {node}: {message}; {fix}", self.code)
+    }
+}
+
+/// All faults of a graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GraphFaults {
+    /// The graph's id, as it was given.
+    pub graph: String,
+    /// The faults, in the order of the graph.
+    pub faults: Vec<GraphFault>,
+}
+
+impl GraphFaults {
+    /// The stable code of the whole.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        match self.faults.iter().find(|fault| fault.code == "limit") {
+            Some(_) => Code::GraphLimit,
+            None => Code::Graph,
+        }
+    }
+}
+
+impl fmt::Display for GraphFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = self.faults.len();
+        write!(f, "graph {:?} has {count} faults", printable(&self.graph, 80))?;
+        for fault in &self.faults {
+            write!(f, "\n  {fault}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for GraphFaults {}

@@ -1,0 +1,7 @@
+#!lua
+-- Makes the namespace's sentinel when there is none.
+-- KEYS 1 meta
+-- ARGV 1 the sentinel to make
+-- Replies: the sentinel
+redis.call('SETNX', KEYS[1], ARGV[1])
+return redis.call('GET', KEYS[1])

@@ -1,0 +1,242 @@
+#!lua
+-- What several scripts share. A block begins with `--@ NAME`; the loader puts the blocks that a
+-- script names, and those that they name, in front of it. `T` is the prefix of all keys.
+-- KEYS 1 meta: the namespace's sentinel; its name gives the prefix
+-- ARGV 1 sentinel: what it held when this process last saw it
+-- Replies: RESET as an error, when the sentinel is another or gone
+--@ corrupt
+local function corrupt(run, why) error({err = 'CORRUPT ' .. run .. '|' .. why}) end
+--@ num
+-- A stored count: digits only, below 2^53, or nothing is done.
+local function num(text, run, name)
+  if not text or #text > 16 or not string.find(text, '^%d+$') then
+    corrupt(run, name .. ' is no number')
+  end
+  local value = tonumber(text)
+  if value > 9007199254740991 then corrupt(run, name .. ' is too large') end
+  return value
+end
+--@ int
+local function int(value) return string.format('%.0f', value) end
+--@ clock
+-- The store's time in ms, and in µs.
+local function clock()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
+end
+--@ head
+-- The head of a run, checked and taken apart, and as it is stored; nothing when there is none.
+local function head(run)
+  local flat = redis.call('HGETALL', T .. 'r:' .. run)
+  if #flat == 0 then return nil end
+  local h = {}
+  for i = 1, #flat, 2 do h[flat[i]] = flat[i + 1] end
+  if not h.s or not string.find(h.s, '^[sqrpcfx]$') then corrupt(run, 'its state is none') end
+  h.epoch = num(h.e, run, 'its epoch')
+  h.graph, h.queue, h.session = string.match(h.a or '', '^([^|]+)|([^|]+)|([^|]*)$')
+  h.prio, h.order, h.created, h.expires, h.deadline =
+    string.match(h.b or '', '^(%d)|(%d+)|(%d+)|(%d*)|(%d*)$')
+  h.updated, h.snap, h.tail = string.match(h.v or '', '^(%d+)|(%d+)|(%d+)$')
+  h.claims, h.row, h.life = string.match(h.c or '', '^(%d+)|(%d+)|(%d+)$')
+  h.len, h.hash = string.match(h.n or '', '^(%d+):(%x*)$')
+  if not (h.graph and h.prio and h.updated and h.claims and h.len and #(h.l or '') >= 16) then
+    corrupt(run, 'its header is cut or altered')
+  end
+  h.lane, h.score = string.sub(h.l, 1, 16), int((9 - h.prio) * 1e13 + h.order)
+  h.worker = h.s == 'r' and string.match(h.w or '', '^[^|]+') or nil
+  return h, flat
+end
+--@ known
+-- Whether the request is among the last ones of the run.
+local function known(requests, request)
+  for i = 1, #requests, 8 do
+    if string.sub(requests, i, i + 7) == request then return true end
+  end
+  return false
+end
+--@ wake
+-- Leaves a token for each run that came to a lane; at most 64 wait.
+local function wake(lane, count)
+  local key = T .. 'w:' .. lane
+  local room = 64 - redis.call('LLEN', key)
+  for _ = 1, math.min(room, count) do redis.call('RPUSH', key, '1') end
+end
+--@ turn
+-- What a run that becomes queued finds in its session: `lane` it is its turn, `wait` it stands in
+-- the order, `join` it has to go to the end, `first` it has to and is alone.
+local function turn(run, h)
+  if h.session == '' then return 'lane' end
+  local order = T .. 's:' .. h.session
+  local active = redis.call('LINDEX', order, 0)
+  if active == run then return 'lane' end
+  if not active then return 'first' end
+  return redis.call('LPOS', order, run) and 'wait' or 'join'
+end
+--@ enter
+-- Makes the run claimable, or puts it in its session's order, as `turn` said.
+local function enter(run, h, what)
+  if what == 'join' or what == 'first' then redis.call('RPUSH', T .. 's:' .. h.session, run) end
+  if what == 'lane' or what == 'first' then
+    redis.call('ZADD', T .. 'q:' .. h.lane, h.score, run)
+    wake(h.lane, 1)
+  end
+end
+--@ depth
+-- Counts the runs of a queue that wait.
+local function depth(queue, by) redis.call('HINCRBY', T .. 'c', queue, by) end
+--@ watch
+-- Puts a run without an owner on the list of those that must end: at its limit, or now when it is
+-- to be cancelled.
+local function watch(run, h)
+  local at = tonumber(h.deadline)
+  if not h.t and h.expires ~= '' then at = math.min(at or 1e15, tonumber(h.expires)) end
+  if h.x then at = 0 end
+  if at then redis.call('ZADD', T .. 'exp', int(at), run) end
+end
+--@ disown
+-- Takes the lease away.
+local function disown(run, worker)
+  redis.call('ZREM', T .. 'lse', run)
+  redis.call('SREM', T .. 'h:' .. worker, run)
+end
+--@ nextup
+-- The run whose turn it is when `run` leaves its session's order.
+local function nextup(run, h)
+  if h.session == '' then return nil end
+  local order = redis.call('LRANGE', T .. 's:' .. h.session, 0, 1)
+  if order[1] ~= run or not order[2] then return nil end
+  local after = head(order[2])
+  if not after or after.s ~= 'q' then return nil end
+  return order[2], after
+end
+--@ leave
+-- Takes an ended run out of its session; `after` is what `nextup` said. `last`: it is the
+-- session's last from now on, so the one before it may be pruned.
+local function leave(run, h, is_last, after, after_head)
+  redis.call('LREM', T .. 's:' .. h.session, 1, run)
+  redis.call('HINCRBY', T .. 'S:' .. h.session, 'open', -1)
+  if is_last then
+    local before = redis.call('HGET', T .. 'S:' .. h.session, 'last')
+    redis.call('HSET', T .. 'S:' .. h.session, 'last', run)
+    local old = before and before ~= run and redis.call('HMGET', T .. 'r:' .. before, 's', 'f')
+    local ended = old and ({c = 'fin', x = 'can', f = 'dead'})[old[1]]
+    if ended then
+      redis.call('ZREM', T .. ended .. '.l', before)
+      redis.call('ZADD', T .. ended, old[2], before)
+    end
+  end
+  if after then
+    redis.call('ZADD', T .. 'q:' .. after_head.lane, after_head.score, after)
+    wake(after_head.lane, 1)
+  end
+end
+--@ settle
+-- Puts an ended run where ended runs are.
+local function settle(run, state, now, is_last)
+  local ended = ({c = 'fin', x = 'can', f = 'dead'})[state]
+  redis.call('ZADD', T .. ended .. (is_last and '.l' or ''), now, run)
+end
+--@ silence
+-- Deletes the questions and the answers of a run.
+local function silence(run)
+  local open = redis.call('HKEYS', T .. 'o:' .. run)
+  for _, id in ipairs(open) do redis.call('ZREM', T .. 'op', id .. ' ' .. run) end
+  redis.call('DEL', T .. 'o:' .. run, T .. 'b:' .. run, T .. 'i:' .. run)
+end
+--@ fire
+-- Queues the runs whose time has come.
+local function fire(now, max)
+  local fired = 0
+  for _, name in ipairs({'due', 'wak'}) do
+    local due = redis.call('ZRANGE', T .. name, '-inf', now, 'BYSCORE', 'LIMIT', 0, max - fired)
+    for _, run in ipairs(due) do
+      local good, h = pcall(head, run)
+      if good and h and (h.s == 's' or h.s == 'p') then
+        local what = turn(run, h)
+        redis.call('ZREM', T .. name, run)
+        if h.s == 'p' then
+          redis.call('ZREM', T .. 'prk', run)
+          depth(h.queue, 1)
+        end
+        redis.call('HSET', T .. 'r:' .. run, 's', 'q', 'v', now .. '|' .. h.snap .. '|' .. h.tail)
+        enter(run, h, what)
+        redis.call('PUBLISH', T .. 'f:' .. run, 'q')
+        fired = fired + 1
+      else
+        redis.call('ZREM', T .. name, run)
+        redis.call('ZADD', T .. 'bad', now, run)
+      end
+    end
+  end
+  return fired
+end
+--@ lose
+-- Takes a run from a worker that is gone.
+local function lose(run, h, now, evidence, delays)
+  local delay = tonumber(delays[math.min(math.max(tonumber(h.row), 1), #delays)] or 0)
+  local what, until_ms = turn(run, h), int(now + delay)
+  local since = string.match(h.w or '', '|(%d+)$') or '0'
+  local loss = '{"worker":"' .. h.worker .. '","epoch":' .. h.e .. ',"claimed_at_ms":' .. since
+    .. ',"lost_at_ms":' .. int(now) .. ',"evidence":' .. evidence .. '}'
+  disown(run, h.worker)
+  redis.call('HSET', T .. 'r:' .. run, 's', delay > 0 and 's' or 'q', 'o', '', 'd', until_ms,
+    'v', int(now) .. '|' .. h.snap .. '|' .. h.tail, 'y', h.y and h.y .. ',' .. loss or loss)
+  depth(h.queue, 1)
+  watch(run, h)
+  if delay > 0 then redis.call('ZADD', T .. 'due', until_ms, run) else enter(run, h, what) end
+  redis.call('PUBLISH', T .. 'f:' .. run, 'l')
+end
+--@ grab
+-- All that a worker needs of a run, read before the claim: the reply's parts and their bytes.
+local function grab(run, h, flat)
+  local payload = redis.call('GET', T .. 'p:' .. run) or ''
+  local snapshot = h.snap ~= '0' and redis.call('GET', T .. 'z:' .. run)
+  local journal = h.len ~= '0' and redis.call('LRANGE', T .. 'j:' .. run, h.snap, -1) or {}
+  local inbox = redis.call('HGETALL', T .. 'i:' .. run)
+  local last = h.session ~= '' and redis.call('HGET', T .. 'S:' .. h.session, 'last')
+  local bytes = #payload + (snapshot and #snapshot or 0) + h.tail
+  return {run, flat, false, payload, snapshot, journal, inbox, last}, bytes
+end
+--@ take
+-- Gives a run to a worker: a new pair, and the counters that only an orderly end takes back.
+-- Where the run was is the caller's business.
+local function take(run, h, reply, now, us, worker, nonce)
+  local changes = {'s', 'r', 'e', int(math.max(h.epoch + 1, us)), 'o', nonce,
+    'w', worker .. '|' .. int(now), 'v', int(now) .. '|' .. h.snap .. '|' .. h.tail,
+    'c', int(h.claims + 1) .. '|' .. int(h.row + 1) .. '|' .. int(h.life + 1)}
+  if not h.t then
+    changes[#changes + 1] = 't'
+    changes[#changes + 1] = int(now)
+  end
+  if h.x or h.expires ~= '' or h.deadline ~= '' then redis.call('ZREM', T .. 'exp', run) end
+  redis.call('HSET', T .. 'r:' .. run, unpack(changes))
+  redis.call('PUBLISH', T .. 'f:' .. run, 'r')
+  reply[3] = changes
+end
+--@ longest
+-- Remembers the longest lease that was ever given.
+local function longest(lease)
+  if tonumber(redis.call('HGET', T .. 'm', 'lease') or 0) < lease then
+    redis.call('HSET', T .. 'm', 'lease', lease)
+  end
+end
+--@ forget
+-- Deletes an ended run; its idempotency key lives on until `key_until`.
+local function forget(run, h, now, key_ms)
+  local ended = ({c = 'fin', x = 'can', f = 'dead'})[h.s]
+  redis.call('ZREM', T .. ended, run)
+  redis.call('ZREM', T .. ended .. '.l', run)
+  redis.call('ZREM', T .. 'ix', run)
+  for tag in string.gmatch(h.g or '', '[^\n]+') do redis.call('ZREM', T .. 't:' .. tag, run) end
+  if h.session ~= '' then redis.call('ZREM', T .. 'x:' .. h.session, run) end
+  if h.k then
+    local left = tonumber(h.created) + key_ms - now
+    if left > 0 then
+      redis.call('SET', T .. 'k:' .. h.k, run .. '|' .. h.h .. '|' .. h.s, 'PX', int(left))
+    else
+      redis.call('DEL', T .. 'k:' .. h.k)
+    end
+  end
+  redis.call('UNLINK', T .. 'r:' .. run, T .. 'p:' .. run, T .. 'j:' .. run, T .. 'z:' .. run,
+    T .. 'o:' .. run, T .. 'b:' .. run, T .. 'i:' .. run, T .. 'y:' .. run)
+end

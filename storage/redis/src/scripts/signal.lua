@@ -1,0 +1,69 @@
+#!lua flags=allow-oom
+-- Stores an answer for one question, the first one only, and wakes the run when it is parked.
+-- Nothing is consumed or written on a refusal.
+-- KEYS 1 meta
+-- ARGV 1 sentinel 2 run 3 request 4 address: iID, gNAME or `?` 5 hash of the arguments or empty
+--   6 record
+-- Replies: D id: delivered | K: kept for the gate | N: no run | E state: has ended | O: not open
+--   | Q: no question | M ids: ambiguous | H hash: other arguments | V record: decided before
+local run, request, address = ARGV[2], ARGV[3], ARGV[4]
+local h = head(run)
+if not h then return {'N'} end
+if string.find('cfx', h.s) then return {'E', h.s} end
+local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
+local open = redis.call('HGETALL', T .. 'o:' .. run)
+local fits, found = {}, nil
+for i = 1, #open, 2 do
+  local at, hash, gate = string.match(open[i + 1], '^(%d+)\n([^\n]*)\n(.*)$')
+  if not at then corrupt(run, 'question ' .. open[i] .. ' is cut or altered') end
+  if (kind == 'i' and name == open[i]) or (kind == 'g' and gate == address) or kind == '?' then
+    found = {open[i], hash, gate, at}
+    fits[#fits + 1] = found
+  end
+end
+-- A record is stored behind the request that brought it.
+local function stored(key)
+  local value = redis.call('HGET', T .. 'i:' .. run, key)
+  if not value then return nil end
+  return string.match(value, '^([^\n]*)\n(.*)$')
+end
+if #fits > 1 then
+  table.sort(fits, function(a, b)
+    if a[4] ~= b[4] then return a[4] < b[4] end
+    return a[1] < b[1]
+  end)
+  local ids = {}
+  for n, fit in ipairs(fits) do ids[n] = fit[1] end
+  return {'M', ids}
+end
+if not found then
+  if kind == '?' then return {'Q'} end
+  if kind == 'i' then return {'O'} end
+  local by, record = stored(address)
+  if by == request then return {'K'} end
+  if by then return {'V', record} end
+  redis.call('HSET', T .. 'i:' .. run, address, request .. '\n' .. ARGV[6])
+  redis.call('PUBLISH', T .. 'f:' .. run, 'i')
+  return {'K'}
+end
+if ARGV[5] ~= '' and ARGV[5] ~= found[2] then return {'H', found[2]} end
+local by, record = stored('i' .. found[1])
+if by == request then return {'D', found[1]} end
+if by then return {'V', record} end
+if found[3] ~= '' then
+  by, record = stored(found[3])
+  if by == request then return {'D', found[1]} end
+  if by then return {'V', record} end
+end
+local what = h.s == 'p' and turn(run, h)
+redis.call('HSET', T .. 'i:' .. run, 'i' .. found[1], request .. '\n' .. ARGV[6])
+if what then
+  local now = clock()
+  redis.call('ZREM', T .. 'prk', run)
+  redis.call('ZREM', T .. 'wak', run)
+  redis.call('HSET', T .. 'r:' .. run, 's', 'q', 'v', int(now) .. '|' .. h.snap .. '|' .. h.tail)
+  depth(h.queue, 1)
+  enter(run, h, what)
+end
+redis.call('PUBLISH', T .. 'f:' .. run, 'i')
+return {'D', found[1]}

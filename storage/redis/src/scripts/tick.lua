@@ -1,0 +1,63 @@
+#!lua flags=allow-oom
+-- Upkeep of the namespace: takes runs from lost workers unless the store itself stood still, fires
+-- timers, and gives the runs that must end and have no owner to the caller.
+-- KEYS 1 meta
+-- ARGV 1 sentinel 2 worker 3 nonce 4 lease in ms 5 grace in ms 6 gap that holds in ms
+--   7 doubt: 1 or 0 8 the server's run id 9 most of each kind 10 evidence as JSON, then the waits
+--   after each loss in ms
+-- Replies: now, held until or -1, number fired, reaped runs, then closing runs as `claim` has them
+local now, us = clock()
+local lease, max = tonumber(ARGV[4]), tonumber(ARGV[9])
+local m = redis.call('HMGET', T .. 'm', 'last', 'hold', 'lease', 'server')
+local last, hold, long = tonumber(m[1]), tonumber(m[2] or 0), tonumber(m[3] or lease)
+local is_first = not last
+local jumped = last and (now - last > tonumber(ARGV[6]) or now < last)
+local other = m[4] and m[4] ~= ARGV[8]
+if not is_first and (jumped or other or ARGV[7] == '1') then hold = now + long end
+local held = hold > now and int(hold) or '-1'
+if last and not jumped and not other and ARGV[7] == '0' and now - last < 200 then
+  return {int(now), held, 0, {}}
+end
+redis.call('HSET', T .. 'm', 'last', int(now), 'hold', int(hold), 'server', ARGV[8])
+local delays, reaped = {}, {}
+for i = 11, #ARGV do delays[#delays + 1] = ARGV[i] end
+local far = redis.call('ZRANGE', T .. 'lse', '(' .. int(now + long), '+inf', 'BYSCORE', 'LIMIT', 0, max)
+for _, run in ipairs(far) do redis.call('ZADD', T .. 'lse', int(now + long), run) end
+if held == '-1' then
+  local gone = redis.call('ZRANGE', T .. 'lse', '-inf', int(now - ARGV[5]), 'BYSCORE', 'LIMIT', 0, max)
+  for _, run in ipairs(gone) do
+    local good, h = pcall(head, run)
+    if good and h and h.s == 'r' and h.worker then
+      lose(run, h, now, ARGV[10], delays)
+      reaped[#reaped + 1] = run
+    else
+      redis.call('ZREM', T .. 'lse', run)
+      redis.call('ZADD', T .. 'bad', int(now), run)
+    end
+  end
+end
+local out = {int(now), held, fire(now, max), reaped}
+local ending = redis.call('ZRANGE', T .. 'exp', '-inf', int(now), 'BYSCORE', 'LIMIT', 0, max)
+for _, run in ipairs(ending) do
+  local good, h, flat = pcall(head, run)
+  if good and h and string.find('sqp', h.s) then
+    local reply = grab(run, h, flat)
+    redis.call('ZREM', T .. 'q:' .. h.lane, run)
+    redis.call('ZREM', T .. 'due', run)
+    redis.call('ZREM', T .. 'wak', run)
+    redis.call('ZREM', T .. 'prk', run)
+    if h.s ~= 'p' then depth(h.queue, -1) end
+    take(run, h, reply, now, us, ARGV[2], ARGV[3])
+    redis.call('ZADD', T .. 'lse', int(now + lease), run)
+    redis.call('SADD', T .. 'h:' .. ARGV[2], run)
+    longest(lease)
+    out[#out + 1] = reply
+  else
+    redis.call('ZREM', T .. 'exp', run)
+  end
+end
+for _, worker in ipairs(redis.call('ZRANGE', T .. 'workers', '-inf', int(now - 86400000), 'BYSCORE', 'LIMIT', 0, 20)) do
+  redis.call('ZREM', T .. 'workers', worker)
+  redis.call('HDEL', T .. 'wk', worker)
+end
+return out

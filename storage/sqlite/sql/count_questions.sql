@@ -1,0 +1,2 @@
+-- Counts the open questions.
+SELECT count(*) FROM interrupts WHERE ns = ?1;

@@ -1,0 +1,2 @@
+-- Empties the inbox of a run.
+DELETE FROM inbox WHERE run = ?1;

@@ -1,0 +1,2 @@
+-- Deletes the envelope of a run.
+DELETE FROM payloads WHERE run = ?1;

@@ -1,0 +1,2 @@
+-- Deletes the snapshot of a run.
+DELETE FROM snapshots WHERE run = ?1;

@@ -1,0 +1,2 @@
+-- Finds the number of a namespace.
+SELECT ns FROM namespaces WHERE name = ?1;

@@ -1,0 +1,2 @@
+-- Resumes a queue.
+DELETE FROM paused WHERE ns = ?1 AND queue = ?2;

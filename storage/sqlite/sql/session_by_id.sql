@@ -1,0 +1,2 @@
+-- Reads a session.
+SELECT id, graph FROM sessions WHERE ns = ?1 AND id = ?2;

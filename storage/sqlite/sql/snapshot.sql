@@ -1,0 +1,2 @@
+-- Reads the newest snapshot of a run.
+SELECT body FROM snapshots WHERE run = ?1;

@@ -1,0 +1,26 @@
+//! What Holdpoint asks of a store: five traits by caller, the data they speak, the stored form of
+//! a journal, and the conformance suite that defines a backend.
+//!
+//! This crate knows no database client. `holdpoint-storage-sqlite` and `holdpoint-storage-redis`
+//! implement [`Store`]; the executor, the producer and the worker call it.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+mod record;
+mod store;
+mod system;
+mod types;
+
+pub use error::StoreError;
+pub use record::{Chain, Record, meaning_hash};
+pub use store::{Claim, Commit, Enqueue, Inspect, Maintain, Store, StoreResult};
+pub use system::{Clock, Random, SharedClock, SystemClock};
+pub use types::{
+    Address, AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, ClaimRequest,
+    ClaimedRun, Claims, CommitReply, CommitRequest, Cursor, Disposition, Durability, EnqueueReply,
+    Enqueued, Finding, GraphRecord, IfBusy, InboxEntry, JournalPart, Lane, LaneStats, Lease, Level,
+    Loss, NewRun, OpenQuestion, OpenedInterrupt, Page, Partial, Renewal, Retention, RunFilter,
+    RunHead, SessionRecord, SignalReply, SignalRequest, Stats, TickRequest, Ticked, When,
+    WorkerRecord,
+};

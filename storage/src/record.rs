@@ -1,0 +1,222 @@
+//! The stored form of an event and of a snapshot, and the hash that chains them.
+//!
+//! A record is `version, epoch, time, hash, JSON`. The hash covers the hash before it, the
+//! namespace, the run, the number and everything in the record: a record that was altered, cut,
+//! moved to another place or copied from another run does not verify, and neither does any
+//! journal with one lost or doubled. Journals are decoded only through [`Chain`].
+
+use holdpoint_graph::{Event, Namespace, Progress, RunId, fingerprint::base32};
+use serde::{Deserialize, Serialize};
+
+use crate::{ChainHash, StoreError};
+
+const VERSION: u8 = 1;
+const HASH_BYTES: usize = 16;
+const HEADER_BYTES: usize = 1 + 8 + 8 + HASH_BYTES;
+
+/// An event with its number, time and owner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// Its number.
+    pub seq: u64,
+    /// When, in ms since 1970 by the store's clock.
+    pub at_ms: i64,
+    /// The epoch of the owner that wrote it; 0 when it was no owner.
+    pub epoch: u64,
+    /// The event.
+    pub event: Event,
+}
+
+/// A place in one run's journal from which records are encoded or verified, one after another.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    key: [u8; 32],
+    run: RunId,
+    seq: u64,
+    hash: [u8; HASH_BYTES],
+}
+
+impl Chain {
+    /// The beginning of a run's journal.
+    #[must_use]
+    pub fn start(namespace: &Namespace, run: &RunId) -> Self {
+        let key = blake3::derive_key("holdpoint journal v1", namespace.as_str().as_bytes());
+        Self { key, run: run.clone(), seq: 0, hash: [0; HASH_BYTES] }
+    }
+
+    /// A later place, as a head or a snapshot names it.
+    ///
+    /// # Errors
+    /// When `hash` is no hash.
+    pub fn at(
+        namespace: &Namespace,
+        run: &RunId,
+        seq: u64,
+        hash: &ChainHash,
+    ) -> Result<Self, StoreError> {
+        let mut chain = Self::start(namespace, run);
+        if seq > 0 || !hash.0.is_empty() {
+            chain.hash = from_hex(&hash.0).ok_or_else(|| {
+                corrupt(run, format!("its chain hash {:?} is none", hash.0))
+            })?;
+        }
+        chain.seq = seq;
+        Ok(chain)
+    }
+
+    /// The number of the next record.
+    #[must_use]
+    pub const fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// The hash of the journal so far.
+    #[must_use]
+    pub fn hash(&self) -> ChainHash {
+        if self.seq == 0 {
+            return ChainHash::default();
+        }
+        ChainHash(self.hash.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// Encodes the next event.
+    pub fn encode(&mut self, at_ms: i64, epoch: u64, event: &Event) -> Vec<u8> {
+        let mut record = Vec::with_capacity(256);
+        record.push(VERSION);
+        record.extend(epoch.to_be_bytes());
+        record.extend(at_ms.to_be_bytes());
+        record.extend([0; HASH_BYTES]);
+        serde_json::to_writer(&mut record, event).expect("an event always has a text");
+        let hash = self.next_hash(&record);
+        record[HEADER_BYTES - HASH_BYTES..HEADER_BYTES].copy_from_slice(&hash);
+        self.hash = hash;
+        self.seq += 1;
+        record
+    }
+
+    /// Verifies and decodes the next record.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when it is not the record that belongs here.
+    pub fn decode(&mut self, record: &[u8]) -> Result<Record, StoreError> {
+        let bad = |why: String| corrupt(&self.run, format!("event {}: {why}", self.seq));
+        let header = record.get(..HEADER_BYTES).ok_or_else(|| bad("is cut short".to_owned()))?;
+        let [version, rest @ ..] = header else { return Err(bad("is empty".to_owned())) };
+        if *version != VERSION {
+            return Err(bad(format!("has version {version}, this program reads {VERSION}")));
+        }
+        let hash = self.next_hash(record);
+        if rest.get(16..) != Some(&hash[..]) {
+            return Err(bad("its hash does not verify".to_owned()));
+        }
+        let number = |at: usize| {
+            let bytes = rest.get(at..at + 8).and_then(|b| b.try_into().ok()).unwrap_or_default();
+            u64::from_be_bytes(bytes)
+        };
+        let body = record.get(HEADER_BYTES..).unwrap_or_default();
+        let event = serde_json::from_slice(body).map_err(|fault| bad(fault.to_string()))?;
+        let decoded = Record { seq: self.seq, epoch: number(0), at_ms: number(8) as i64, event };
+        self.hash = hash;
+        self.seq += 1;
+        Ok(decoded)
+    }
+
+    fn next_hash(&self, record: &[u8]) -> [u8; HASH_BYTES] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&self.hash);
+        hasher.update(&self.seq.to_be_bytes());
+        hasher.update(&(self.run.as_str().len() as u64).to_be_bytes());
+        hasher.update(self.run.as_str().as_bytes());
+        hasher.update(record.get(..HEADER_BYTES - HASH_BYTES).unwrap_or_default());
+        hasher.update(record.get(HEADER_BYTES..).unwrap_or_default());
+        first_bytes(&hasher.finalize())
+    }
+
+    /// Encodes a snapshot of the progress after the last record.
+    ///
+    /// # Panics
+    /// Never: progress always has a text.
+    #[must_use]
+    pub fn encode_snapshot(&self, progress: &Progress) -> Vec<u8> {
+        let body = SnapshotBody { seq: self.seq, hash: self.hash().0, progress };
+        let text = serde_json::to_vec(&body).expect("progress always has a text");
+        let mut record = vec![VERSION];
+        record.extend(self.snapshot_mac(&text));
+        record.extend(text);
+        record
+    }
+
+    fn snapshot_mac(&self, text: &[u8]) -> [u8; HASH_BYTES] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(b"snapshot");
+        hasher.update(self.run.as_str().as_bytes());
+        hasher.update(text);
+        first_bytes(&hasher.finalize())
+    }
+
+    /// Verifies and decodes a snapshot; the chain goes on behind it.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] when it is not a snapshot of this run.
+    pub fn decode_snapshot(
+        namespace: &Namespace,
+        run: &RunId,
+        record: &[u8],
+    ) -> Result<(Self, Progress), StoreError> {
+        let bad = |why: String| corrupt(run, format!("snapshot: {why}"));
+        let start = Self::start(namespace, run);
+        let [version, rest @ ..] = record else { return Err(bad("is empty".to_owned())) };
+        if *version != VERSION {
+            return Err(bad(format!("has version {version}, this program reads {VERSION}")));
+        }
+        let text = rest.get(HASH_BYTES..).ok_or_else(|| bad("is cut short".to_owned()))?;
+        if rest.get(..HASH_BYTES) != Some(&start.snapshot_mac(text)[..]) {
+            return Err(bad("its hash does not verify".to_owned()));
+        }
+        let body: OwnedSnapshotBody =
+            serde_json::from_slice(text).map_err(|fault| bad(fault.to_string()))?;
+        Ok((Self::at(namespace, run, body.seq, &ChainHash(body.hash))?, body.progress))
+    }
+}
+
+#[derive(Serialize)]
+struct SnapshotBody<'a> {
+    seq: u64,
+    hash: String,
+    progress: &'a Progress,
+}
+
+#[derive(Deserialize)]
+struct OwnedSnapshotBody {
+    seq: u64,
+    hash: String,
+    progress: Progress,
+}
+
+fn corrupt(run: &RunId, why: String) -> StoreError {
+    StoreError::Corrupt { what: format!("run {run}"), why }
+}
+
+fn first_bytes(hash: &blake3::Hash) -> [u8; HASH_BYTES] {
+    let mut bytes = [0; HASH_BYTES];
+    bytes.copy_from_slice(&hash.as_bytes()[..HASH_BYTES]);
+    bytes
+}
+
+fn from_hex(text: &str) -> Option<[u8; HASH_BYTES]> {
+    if text.len() != 2 * HASH_BYTES {
+        return None;
+    }
+    let mut bytes = [0; HASH_BYTES];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// The hash of a payload's meaning: 26 characters. Equal JSON gives equal hashes, whatever the
+/// order of keys and the spacing were.
+#[must_use]
+pub fn meaning_hash(value: &serde_json::Value) -> String {
+    base32(blake3::hash(&holdpoint_graph::json::to_bytes(value)).as_bytes(), 26)
+}

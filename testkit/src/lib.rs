@@ -1,0 +1,31 @@
+//! Tools for Holdpoint's own tests: real servers, real processes and what they leave behind.
+//!
+//! * [`RedisServer`]: a `redis-server` of the test's own, to be killed, frozen and restarted.
+//! * [`Program`] and [`Process`]: examples and binaries as child processes that receive signals.
+//! * [`Ledger`]: what the fixture nodes wrote down about each time they ran.
+//! * [`Scratch`]: a folder that goes away with the test, and the store URLs inside it.
+//! * [`until`] and [`until_async`]: the one way to wait for something another process does.
+//!
+//! Nothing is shared between tests, so all of them may run at once.
+//! What goes wrong here is a broken test, so these tools panic with the reason instead of
+//! returning errors.
+//! The crate is a dev-dependency; no program of ours links it.
+
+mod find;
+mod ledger;
+mod lines;
+mod process;
+mod program;
+mod redis;
+mod scratch;
+mod signal;
+mod until;
+
+pub use find::{binary_path, example_path, profile_folder};
+pub use ledger::{Ledger, LedgerEntry};
+pub use process::{Finished, Process};
+pub use program::Program;
+pub use redis::{Appendfsync, RedisConfig, RedisServer};
+pub use scratch::Scratch;
+pub use signal::Signal;
+pub use until::{until, until_async};

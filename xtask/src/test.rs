@@ -1,0 +1,34 @@
+//! `cargo xtask test`: all tests, from a fresh clone on a bare machine.
+
+use std::process::{Command, ExitCode};
+
+use anyhow::Result;
+
+use crate::command::{self, cargo, status, works};
+use crate::redis;
+
+/// Prepares the machine, builds what tests start, and runs doc tests and then all others.
+///
+/// The runner's own summary comes last, so nothing is said after it; `args` go to the runner.
+/// Failing doc tests do not keep the others from running, but they count.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    redis::ensure_installed()?;
+    // Tests start examples and the binaries of other packages, which cargo builds only when asked.
+    command::run(&mut cargo(&["build", "--workspace", "--examples", "--bins"]))?;
+    let docs = status(&mut cargo(&["test", "--doc", "--workspace"]))?;
+    if !docs.success() {
+        eprintln!("xtask: doc tests failed, see above");
+    }
+    let others = status(runner().args(args))?;
+    let is_good = docs.success() && others.success();
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The test runner: nextest if it is there, else cargo's own.
+fn runner() -> Command {
+    if works(&mut cargo(&["nextest", "--version"])) {
+        cargo(&["nextest", "run", "--workspace"])
+    } else {
+        cargo(&["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"])
+    }
+}
