@@ -359,3 +359,6 @@ impl Life {
         if until_ms > now_ms { Self::Scheduled { until_ms } } else { Self::Queued }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@
 //! ```
 //!
 //! The expression is evaluated once in each test, in an async context, and gives the bench of that
-//! test alone. The property `model::model_agrees` runs random sequences on the backend and on
+//! test alone. The property `model_test::model_agrees` runs random sequences on the backend and on
 //! [`Model`]; `HOLDPOINT_CASES` sets their number (64 by default).
 //!
 //! Nothing here uses a backend in another way than through the traits, and nothing changes the
@@ -35,6 +35,8 @@ pub mod commit;
 pub mod enqueue;
 pub mod inspect;
 pub mod lanes;
+mod model;
+pub mod model_test;
 pub mod park;
 pub mod session;
 pub mod signal;
@@ -42,6 +44,7 @@ pub mod tick;
 pub mod upkeep;
 mod world;
 
+pub use model::Model;
 use world::id;
 
 /// How a backend gives stores to the suite.
@@ -55,6 +58,191 @@ pub trait Bench: Send + Sync {
 
 fn namespace(name: &str) -> Namespace {
     id(name)
+}
+
+/// Makes one test of each property for a backend, see the [module](mod@crate::conformance).
+#[macro_export]
+macro_rules! conformance_tests {
+    ($setup:expr) => {
+        $crate::conformance_tests! { @properties $setup;
+            enqueue:
+                payload_and_head_come_back
+                empty_payload_comes_back
+                unknown_run_is_none
+                repeated_request_has_one_effect
+                taken_run_id_is_refused
+                key_finds_its_run
+                key_with_other_payload_conflicts
+                repeat_wins_over_its_key
+                queue_depth_is_kept
+                start_time_decides_the_state
+                start_now_makes_due
+                ;
+            batch:
+                batch_keeps_its_order
+                empty_batch_is_nothing
+                refused_item_stops_the_batch
+                refused_batch_leaves_no_trace
+                partial_batch_stores_the_rest
+                items_see_each_other
+                repeated_batch_has_one_effect
+                ;
+            session:
+                session_runs_one_by_one
+                active_run_stays_active
+                busy_session_rejects
+                newer_run_cancels_the_active_one
+                interrupted_run_counts
+                asked_wish_stays
+                session_keeps_its_graph
+                delayed_start_joins_when_due
+                delayed_start_fires_in_a_session
+                cancelled_run_leaves_the_order
+                redriven_run_waits_its_turn
+                sessions_are_apart
+                deleted_session_is_gone
+                ;
+            lanes:
+                priority_then_age
+                oldest_first_ignores_priority
+                release_keeps_the_place
+                return_keeps_the_place
+                lanes_are_merged
+                foreign_lanes_are_left_alone
+                paused_queue_is_skipped
+                paused_queue_lets_runs_end
+                pin_moves_the_lane
+                session_heads_are_in_line
+                claim_fires_due_timers
+                ;
+            claim:
+                claim_brings_the_run
+                claim_brings_the_history
+                epoch_rises
+                repeated_claim_answers_the_same
+                repeated_claim_takes_nothing_new
+                lost_run_is_claimed_alone
+                claim_keeps_its_budget
+                renewal_keeps_and_tells
+                renewals_are_in_order
+                late_renewal_is_kept
+                release_hands_back
+                stale_lease_is_fenced
+                lost_worker_is_fenced
+                unwanted_run_is_claimable
+                claims_do_not_overlap
+                wait_wakes_on_enqueue
+                ;
+            commit:
+                commit_appends_records
+                journal_is_read_in_parts
+                records_are_opaque
+                snapshot_covers_the_records
+                wrong_place_is_refused
+                repeated_commit_has_one_effect
+                eight_requests_are_known
+                cancelled_run_only_ends
+                refusals_have_an_order
+                missing_run_is_corrupt
+                commit_renews_the_lease
+                finish_ends_the_run
+                progress_clears_the_row
+                reschedule_waits_for_its_time
+                ;
+            park:
+                parked_run_waits
+                answer_wakes_and_is_taken_once
+                answer_before_park_is_seen
+                early_gate_answer_is_seen
+                foreign_gate_answer_waits
+                consumed_answer_does_not_count
+                wake_timer_wakes
+                next_due_is_the_nearest_timer
+                past_wake_timer_queues
+                answer_beats_the_timer
+                no_answer_is_lost_in_a_race
+                ;
+            signal:
+                every_address_finds_the_question
+                ended_run_takes_no_answer
+                unknown_question_is_refused
+                several_questions_are_ambiguous
+                changed_arguments_are_refused
+                first_answer_wins
+                early_answer_is_kept
+                early_answer_decides_the_gate
+                answer_moves_only_parked_runs
+                answer_stays_with_its_opening
+                ;
+            append:
+                cancel_ends_a_waiting_run
+                cancel_tells_the_owner
+                ended_run_is_not_cancelled
+                moved_journal_is_told
+                repeated_append_has_one_effect
+                unknown_run_is_not_found
+                only_parked_runs_are_edited
+                redrive_starts_counters_anew
+                only_failed_runs_are_redriven
+                migrate_moves_the_lane
+                unpinned_run_is_not_migrated
+                ;
+            tick:
+                ended_lease_is_reaped
+                grace_is_kept
+                losses_wait_longer
+                lost_worker_hands_back
+                doubt_holds_the_reaper
+                gap_holds_the_reaper
+                tick_fires_timers
+                expired_run_is_closed
+                started_run_does_not_expire
+                overdue_run_is_closed
+                unwanted_run_is_closed
+                released_unwanted_run_is_closed
+                waiting_session_run_is_closed
+                tick_keeps_its_limit
+                ;
+            upkeep:
+                prune_takes_old_ends
+                prune_never_takes_live_runs
+                prune_keeps_a_sessions_last
+                prune_keeps_its_limit
+                key_outlives_its_run
+                workers_are_listed
+                graphs_are_published
+                pinned_runs_are_listed
+                partials_are_in_order
+                change_wakes_the_watcher
+                sound_store_has_no_findings
+                namespaces_are_apart
+                ;
+            inspect:
+                filters_show_what_they_accept
+                paging_survives_moves
+                questions_are_paged
+                question_ids_belong_to_their_run
+                sessions_are_paged
+                stats_count_everything_once
+                time_goes_on
+                ;
+            model_test:
+                model_agrees
+                ;
+        }
+    };
+    (@properties $setup:expr; $($theme:ident: $($property:ident)+;)+) => {
+        $(mod $theme {
+            use super::*;
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $property() {
+                    let bench = $setup;
+                    $crate::conformance::$theme::$property(&bench).await;
+                }
+            )+
+        })+
+    };
 }
 
 #[cfg(test)]

@@ -8,12 +8,14 @@
 pub mod conformance;
 mod error;
 mod record;
+mod signal;
 mod store;
 mod system;
 mod types;
 
 pub use error::StoreError;
 pub use record::{Chain, Record, meaning_hash};
+pub use signal::SignalRecord;
 pub use store::{Claim, Commit, Enqueue, Inspect, Maintain, Store, StoreResult};
 pub use system::{Clock, Random, SharedClock, SystemClock};
 pub use types::{

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdpoint_graph::{GraphId, QueueId, RunId, SessionId, WorkerId};
+use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 
 use crate::{
     AppendKind, AppendReply, AppendRequest, ClaimRequest, Claims, CommitReply, CommitRequest,
@@ -139,4 +139,7 @@ pub trait Maintain: Send + Sync {
 pub trait Store: Enqueue + Claim + Commit + Inspect + Maintain {
     /// What the store is, for people: the kind and the place, without secrets.
     fn describe(&self) -> String;
+
+    /// The namespace that every call of this handle is about.
+    fn namespace(&self) -> &Namespace;
 }

@@ -84,12 +84,4 @@ impl Synchronous {
             Self::Normal => "NORMAL",
         }
     }
-
-    /// The number that SQLite answers.
-    pub(crate) const fn number(self) -> i64 {
-        match self {
-            Self::Normal => 1,
-            Self::Full => 2,
-        }
-    }
 }

@@ -102,11 +102,6 @@ impl Db {
             .ok_or_else(|| corrupt(format!("the run with key {key}"), "an index names it in vain"))
     }
 
-    /// The id of a run.
-    pub(crate) fn run_id(&self, key: i64) -> Done<Option<RunId>> {
-        self.one(include_str!("../sql/run_id.sql"), [key], |row| id(row, 0))
-    }
-
     fn lane(&self, number: i64) -> Done<Lane> {
         if let Some(lane) = self.lane_cache.borrow().by_number.get(&number) {
             return Ok(lane.clone());

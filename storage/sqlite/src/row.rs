@@ -1,7 +1,5 @@
 //! One row of `runs`: the head of a run and what only this crate needs to know of it.
 
-use std::mem;
-
 use holdpoint_graph::{
     Id, Kind, KeyId, LeaseTerm, Life, LifeError, Pair, ReasonCode, RequestId, RunId, RunStatus,
 };
@@ -33,6 +31,8 @@ pub(crate) struct RunRow {
     pub(crate) inbox_count: i64,
     /// How many questions are open. A cache of its rows in `interrupts`.
     pub(crate) open_count: i64,
+    /// Whether its session is to forget it. Not stored: it says how the run is saved.
+    pub(crate) is_rolled_back: bool,
     /// Where it stands in the indexes, as stored.
     pub(crate) place: Place,
 }
@@ -192,6 +192,7 @@ fn decode_columns(row: &Row<'_>, lanes: &Lanes<'_>) -> Done<RunRow> {
         idempotency: None,
         inbox_count: 0,
         open_count: 0,
+        is_rolled_back: false,
     };
     read.head.tags = json(columns.text()?)?;
     read.requests = Digests::from_bytes(columns.value()?);
@@ -268,9 +269,4 @@ fn json<T: serde::de::DeserializeOwned>(text: Option<&str>) -> Done<Vec<T>> {
 pub(crate) fn to_json<T: serde::Serialize>(list: &[T]) -> Option<String> {
     let text = || serde_json::to_string(list).expect("a list of plain data always has a text");
     (!list.is_empty()).then(text)
-}
-
-/// Takes the life out of a head that is dropped or gets another one.
-pub(crate) fn take_life(head: &mut RunHead) -> Life {
-    mem::replace(&mut head.life, Life::Queued)
 }

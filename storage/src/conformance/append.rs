@@ -1,5 +1,5 @@
 //! Appends by whoever is not the owner: cancel, edit, redrive, migrate.
-#![expect(clippy::unwrap_used, reason = "a failed call fails the property")]
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a property fails by a panic")]
 
 use holdpoint_graph::{End, ReasonCode, RunId, RunStatus};
 
@@ -230,10 +230,11 @@ pub async fn unpinned_run_is_not_migrated(bench: &dyn Bench) {
 }
 
 async fn append(world: &World, request: &AppendRequest, kind: &AppendKind) -> RunStatus {
-    match world.append(request, kind).await.unwrap() {
-        AppendReply::Done { status, .. } => status,
-        other => panic!("{kind:?} of {} was not done: {other:?}", request.run),
-    }
+    let reply = world.append(request, kind).await.unwrap();
+    let AppendReply::Done { status, .. } = reply else {
+        panic!("{kind:?} of {} was not done: {reply:?}", request.run)
+    };
+    status
 }
 
 /// Refused for the state `expected`, and nothing is written.

@@ -1,5 +1,5 @@
 //! Claims, leases and fencing: who owns a run, and how that ends.
-#![expect(clippy::unwrap_used, reason = "a failed call fails the property")]
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a property fails by a panic")]
 
 use std::time::Duration;
 
@@ -98,7 +98,9 @@ pub async fn repeated_claim_answers_the_same(bench: &dyn Bench) {
     leases.sort_by(|a, b| a.run.cmp(&b.run));
     assert_eq!(leases, first.iter().map(|claimed| claimed.lease.clone()).collect::<Vec<_>>());
     assert!(again.iter().all(|claimed| claimed.head.claims == 1), "no second claim is counted");
-    assert!(again.iter().all(|claimed| claimed.payload == new_run(claimed.head.run.as_str()).payload));
+    assert!(
+        again.iter().all(|claimed| claimed.payload == new_run(claimed.head.run.as_str()).payload)
+    );
     assert_eq!(world.status_of(&id("c")).await, RunStatus::Queued);
 }
 

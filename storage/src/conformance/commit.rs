@@ -1,5 +1,5 @@
 //! Commits: records, snapshots, counters and ends, in one step or not at all.
-#![expect(clippy::unwrap_used, reason = "a failed call fails the property")]
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a property fails by a panic")]
 
 use holdpoint_graph::{End, Namespace, ReasonCode, RunId, RunStatus};
 
@@ -7,9 +7,7 @@ use super::{
     Bench,
     world::{HOUR_MS, World, id, names, new_run, question, to_gate, to_interrupt},
 };
-use crate::{
-    AppendKind, Chain, ChainHash, CommitReply, CommitRequest, Disposition, StoreError,
-};
+use crate::{AppendKind, Chain, ChainHash, CommitReply, CommitRequest, Disposition, StoreError};
 
 /// Records are appended in order, numbered without a gap, and chained.
 pub async fn commit_appends_records(bench: &dyn Bench) {
@@ -94,7 +92,8 @@ pub async fn wrong_place_is_refused(bench: &dyn Bench) {
     let claimed = world.running("r1").await;
     world.done(&world.draft(&claimed, 2, Disposition::Continue)).await;
     let head = world.head_of(&id("r1")).await;
-    let good = world.draft_on(&claimed.lease, &head, 1, Disposition::Finish { end: End::Completed });
+    let good =
+        world.draft_on(&claimed.lease, &head, 1, Disposition::Finish { end: End::Completed });
     let refused = CommitReply::Sequence { seq: 2 };
     for bad in [
         CommitRequest { from: 1, ..good.clone() },

@@ -1,5 +1,5 @@
 //! Which run comes first: priorities, places kept for life, several lanes, paused queues, pins.
-#![expect(clippy::unwrap_used, reason = "a failed call fails the property")]
+#![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a property fails by a panic")]
 
 use holdpoint_graph::{End, ReasonCode};
 
@@ -7,9 +7,7 @@ use super::{
     Bench,
     world::{HOUR_MS, World, claim_request, id, lane, new_run, question, structure, to_interrupt},
 };
-use crate::{
-    AppendKind, ClaimRequest, CommitRequest, Disposition, IfBusy, Lane, NewRun, When,
-};
+use crate::{AppendKind, ClaimRequest, CommitRequest, Disposition, IfBusy, Lane, NewRun, When};
 
 /// Higher priorities first, and equal ones in the order of their enqueue.
 pub async fn priority_then_age(bench: &dyn Bench) {

@@ -1,4 +1,5 @@
 //! The world of one property: a fresh store, and short ways to say the usual things to it.
+#![expect(clippy::unwrap_used, reason = "a property fails by a panic")]
 
 use std::{fmt::Debug, ops::Deref, str::FromStr, sync::Arc, time::Duration};
 
@@ -114,10 +115,11 @@ impl World {
 
     /// A commit that must be taken: the state afterwards, and the inbox.
     pub(crate) async fn done(&self, request: &CommitRequest) -> (RunStatus, Vec<InboxEntry>) {
-        match self.commit(request).await.unwrap() {
-            CommitReply::Done { status, inbox, .. } => (status, inbox),
-            other => panic!("the commit of {} was not taken: {other:?}", request.lease.run),
-        }
+        let reply = self.commit(request).await.unwrap();
+        let CommitReply::Done { status, inbox, .. } = reply else {
+            panic!("the commit of {} was not taken: {reply:?}", request.lease.run)
+        };
+        (status, inbox)
     }
 
     /// A commit of `events` events on the head that the claim brought.

@@ -3,8 +3,8 @@
 -- worker has is only marked, and only by a cancel. Once for each request.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 request digest 4 `length:hash` before 5 and after 6 record
---   7 kind: cancel, rollback, edit, redrive, migrate 8 fingerprint from, and 9 to: lane and
---   fingerprint (both only for migrate)
+--   7 kind: cancel, rollback, edit, redrive, migrate 8 fingerprint from, and 9 to (both only for
+--   migrate)
 -- Replies: A state: done or was done | G: to be cancelled | M: another journal | W state: not
 --   allowed | N: no run
 local run, kind = ARGV[2], ARGV[7]
@@ -21,9 +21,10 @@ if h.s == 'r' then
   end
   return {'G'}
 end
-local allowed = ({cancel = 'sqp', rollback = 'sqp', edit = 'p', redrive = 'f', migrate = 'sqp'})[kind]
+local states = {cancel = 'sqp', rollback = 'sqp', edit = 'p', redrive = 'f', migrate = 'sqp'}
+local allowed = states[kind]
 if not string.find(allowed, h.s) then return {'W', h.s} end
-if kind == 'migrate' and string.sub(h.l, 17) ~= ARGV[8] then return {'W', h.s} end
+if kind == 'migrate' and h.l ~= ARGV[8] then return {'W', h.s} end
 if h.n ~= ARGV[4] then return {'M'} end
 if redis.call('LLEN', T .. 'j:' .. run) ~= tonumber(h.len) then
   corrupt(run, 'its journal has another length than its header says')
@@ -67,8 +68,8 @@ elseif kind == 'redrive' then
   enter(run, h, what)
 elseif kind == 'migrate' then
   set('l', ARGV[9])
-  local lane = string.sub(ARGV[9], 1, 16)
-  redis.call('HSETNX', T .. 'l', lane, h.queue .. '|' .. h.graph .. '|' .. string.sub(ARGV[9], 17))
+  local lane = lane_of(h, ARGV[9])
+  redis.call('SADD', T .. 'l', lane)
   if in_lane then
     redis.call('ZREM', T .. 'q:' .. h.lane, run)
     redis.call('ZADD', T .. 'q:' .. lane, h.score, run)

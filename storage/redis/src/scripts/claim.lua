@@ -4,7 +4,7 @@
 -- A damaged run is put aside in `bad`. A run that lost its worker goes out alone.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 worker 3 nonce 4 its digest 5 most runs 6 lease in ms 7 oldest first: 1 or 0
---   8 most bytes, then 2 for each lane: name, queue
+--   8 most bytes, then the lanes
 -- Replies: now, next due time or -1, then for each run id, head, changes, payload, snapshot,
 --   journal, inbox, last run of its session
 local now, us = clock()
@@ -24,16 +24,19 @@ end
 fire(now, 100)
 local paused, sources = {}, {}
 for _, queue in ipairs(redis.call('SMEMBERS', T .. 'paused')) do paused[queue] = true end
-local chunk = math.max(2, math.ceil(max * 2 / (#ARGV - 7)))
+local chunk = #ARGV <= 12 and max or math.min(max, 4)
 local function source(key, low, high, less)
-  sources[#sources + 1] = {key = key, low = low, high = high, less = less, at = 0, next = 1, rows = {}}
+  sources[#sources + 1] =
+    {key = key, low = low, high = high, less = less, at = 0, next = 1, rows = {}}
 end
-for i = 9, #ARGV, 2 do
+for i = 9, #ARGV do
   local key = T .. 'q:' .. ARGV[i]
-  if paused[ARGV[i + 1]] then
+  if paused[string.match(ARGV[i], '^[^|]*')] then
     -- Its runs wait.
   elseif ARGV[7] == '1' then
-    for level = 0, 9 do source(key, int(level * 1e13), int(level * 1e13 + 1e13 - 1), level * 1e13) end
+    for level = 0, 9 do
+      source(key, int(level * 1e13), int(level * 1e13 + 1e13 - 1), level * 1e13)
+    end
   else
     source(key, '-inf', '+inf', 0)
   end
@@ -41,7 +44,8 @@ end
 -- The first row of a source that was not looked at yet, and its rank among all rows.
 local function peek(s)
   if not s.rows[s.next] and not s.dry then
-    s.rows = redis.call('ZRANGE', s.key, s.low, s.high, 'BYSCORE', 'LIMIT', s.at, chunk, 'WITHSCORES')
+    s.rows =
+      redis.call('ZRANGEBYSCORE', s.key, s.low, s.high, 'WITHSCORES', 'LIMIT', s.at, chunk)
     s.at, s.next, s.dry = s.at + chunk, 1, #s.rows < chunk * 2
   end
   return s.rows[s.next], s.rows[s.next + 1] and s.rows[s.next + 1] - s.less
@@ -78,9 +82,7 @@ if #picked == 0 then
   out[2] = int(math.min(due or 1e15, timer or 1e15))
   if out[2] == '1000000000000000' then out[2] = '-1' end
   local tokens = {}
-  for i = 9, #ARGV, 2 do
-    if not paused[ARGV[i + 1]] then tokens[#tokens + 1] = T .. 'w:' .. ARGV[i] end
-  end
+  for i = 9, #ARGV do tokens[#tokens + 1] = T .. 'w:' .. ARGV[i] end
   if #tokens > 0 and looked == 0 then redis.call('DEL', unpack(tokens)) end
   return out
 end

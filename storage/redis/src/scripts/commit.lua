@@ -4,10 +4,9 @@
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 epoch 4 nonce 5 request digest 6 `length:hash` before 7 and after
 --   8 lease in ms 9 disposition: c goes on, p parks, pMS parks until, sMS waits until, Fc Fx FfWORD
---   ends 10 progress: 1 or 0 11 number of records 12 pin: lane and fingerprint, or empty
---   13 registry entry of that lane 14 number of consumed keys 15 of opened 16 of closed
---   17 snapshots: 1 or 0, then records, keys, 4 for each opened (id, gate, arguments, body),
---   closed, snapshot. 12 to 17 may be absent together when there are none of them
+--   ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or empty
+--   13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records, keys, 4 for each opened (id, gate, arguments, body),
+--   closed, snapshot. 12 to 16 may be absent together when there are none of them
 -- Replies: A now state inbox: done or was done | F fenced | S length: another journal | C: only an
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
@@ -26,17 +25,17 @@ if redis.call('LLEN', T .. 'j:' .. run) ~= length then
   corrupt(run, 'its journal has another length than its header says')
 end
 if h.x and ARGV[9] ~= 'Fx' then return {'C'} end
-h.queue, h.session = string.match(v[10] or '', '^[^|]+|([^|]+)|([^|]*)$')
+h.graph, h.queue, h.session = string.match(v[10] or '', '^([^|]+)|([^|]+)|([^|]*)$')
 h.prio, h.order, h.expires, h.deadline =
   string.match(v[11] or '', '^(%d)|(%d+)|%d+|(%d*)|(%d*)$')
 h.snap, h.tail = string.match(v[5] or '', '^%d+|(%d+)|(%d+)$')
 h.claims, h.row, h.life = string.match(v[6] or '', '^(%d+)|(%d+)|(%d+)$')
 h.worker = string.match(v[12] or '', '^[^|]+')
-if not (h.queue and h.prio and h.snap and h.claims and h.worker and #(h.l or '') >= 16) then
+if not (h.queue and h.prio and h.snap and h.claims and h.worker) then
   corrupt(run, 'its header is cut or altered')
 end
-local lists = ARGV[12] and {tonumber(ARGV[14]), tonumber(ARGV[15]), tonumber(ARGV[16])} or {0, 0, 0}
-local records, first = tonumber(ARGV[11]), ARGV[12] and 18 or 12
+local lists = ARGV[12] and {tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])} or {0, 0, 0}
+local records, first = tonumber(ARGV[11]), ARGV[12] and 17 or 12
 local keys = first + records
 local opened, open = keys + lists[1], nil
 local closed = opened + 4 * lists[2]
@@ -68,10 +67,11 @@ end
 local what, until_ms = string.sub(ARGV[9], 1, 1), string.sub(ARGV[9], 2)
 if what == 'p' and #waiting > 0 and is_answered() then what = 'c' end
 local state = what == 'c' and 'r' or what
-if (what == 's' or what == 'p') and until_ms ~= '' and tonumber(until_ms) <= now then state = 'q' end
+local is_timed = (what == 's' or what == 'p') and until_ms ~= ''
+if is_timed and tonumber(until_ms) <= now then state = 'q' end
 if what == 'F' then state = string.sub(until_ms, 1, 1) end
 if ARGV[12] and ARGV[12] ~= '' then h.l = ARGV[12] end
-h.lane, h.score = string.sub(h.l, 1, 16), int((9 - h.prio) * 1e13 + h.order)
+h.lane, h.score = lane_of(h, h.l), int((9 - h.prio) * 1e13 + h.order)
 local place = state == 'q' and turn(run, h)
 local after, after_head
 if what == 'F' then after, after_head = nextup(run, h) end
@@ -82,7 +82,7 @@ for i = first, keys - 1, 1000 do
 end
 for i = first, keys - 1 do bytes = bytes + #ARGV[i] end
 h.tail = int(h.tail + bytes)
-if ARGV[17] == '1' then
+if ARGV[16] == '1' then
   redis.call('SET', T .. 'z:' .. run, ARGV[#ARGV])
   h.snap, h.tail = string.match(ARGV[7], '^%d+'), '0'
 end
@@ -102,7 +102,7 @@ local counts = h.claims .. '|' .. int(row) .. '|' .. int(life)
 if counts ~= v[6] then set('c', counts) end
 if h.l ~= v[9] then
   set('l', h.l)
-  redis.call('HSETNX', T .. 'l', h.lane, ARGV[13])
+  redis.call('SADD', T .. 'l', h.lane)
 end
 if what ~= 'c' then
   set('s', state)

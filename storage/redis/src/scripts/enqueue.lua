@@ -3,7 +3,7 @@
 -- first write, and sees the items before it.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 partial: 1 or 0, then 16 for each run: id, request digest, graph, queue,
---   session, if busy (e r i b), lane and fingerprint, priority, start, expires, deadline (`+ms`
+--   session, if busy (e r i b), fingerprint, priority, start, expires, deadline (`+ms`
 --   from now, `@ms` at, or empty), most that may wait, key, tags, payload hash, payload
 -- Replies: now, then for each item C state | R state | E run state | K run | X | B run question
 --   | G graph | Q depth
@@ -12,14 +12,14 @@ local new, keys, graphs, active, depths, wished = {}, {}, {}, {}, {}, {}
 local function at(text)
   local value = tonumber(string.sub(text, 2))
   if not value then return nil end
-  return string.sub(text, 1, 1) == '+' and now + value or value
+  return math.min(string.sub(text, 1, 1) == '+' and now + value or value, 9e15)
 end
 local function question(run)
   local found, first = '', nil
   local open = redis.call('HGETALL', T .. 'o:' .. run)
   for i = 1, #open, 2 do
     local place = string.match(open[i + 1], '^%d+') .. ' ' .. open[i]
-    if not first or place < first then found, first = open[i], place end
+    if not first or before(place, first) then found, first = open[i], place end
   end
   return found
 end
@@ -80,17 +80,18 @@ for n, verdict in ipairs(accepted) do
   local i, state = verdict.i, verdict[2]
   local run, graph, queue, session = ARGV[i], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local expires, deadline = at(ARGV[i + 9]), at(ARGV[i + 10])
-  local lane, score = string.sub(ARGV[i + 6], 1, 16), int((9 - ARGV[i + 7]) * 1e13 + order + n)
+  local lane, score = queue .. '|' .. graph .. '|' .. ARGV[i + 6], int((9 - ARGV[i + 7]) * 1e13 + order + n)
   local fields = {'a', graph .. '|' .. queue .. '|' .. session,
     'b', ARGV[i + 7] .. '|' .. int(order + n) .. '|' .. int(now) .. '|'
       .. (expires and int(expires) or '') .. '|' .. (deadline and int(deadline) or ''),
-    'h', ARGV[i + 14], 'l', ARGV[i + 6], 's', state, 'e', '0', 'n', '0:',
+    'h', ARGV[i + 14], 's', state, 'e', '0', 'n', '0:',
     'v', int(now) .. '|0|0', 'c', '0|0|0', 'q', ARGV[i + 1]}
   local function also(name, value)
     fields[#fields + 1] = name
     fields[#fields + 1] = value
   end
   if state == 's' then also('d', int(verdict.start)) end
+  if ARGV[i + 6] ~= '' then also('l', ARGV[i + 6]) end
   if ARGV[i + 12] ~= '' then also('k', ARGV[i + 12]) end
   if ARGV[i + 13] ~= '' then also('g', ARGV[i + 13]) end
   redis.call('HSET', T .. 'r:' .. run, unpack(fields))
@@ -128,7 +129,7 @@ for n, verdict in ipairs(accepted) do
   end
   if not tokens[lane .. '?'] then
     tokens[lane .. '?'] = 0
-    redis.call('HSETNX', T .. 'l', lane, queue .. '|' .. graph .. '|' .. string.sub(ARGV[i + 6], 17))
+    redis.call('SADD', T .. 'l', lane)
   end
 end
 for first = 1, #index, 1000 do

@@ -18,12 +18,24 @@ local function num(text, run, name)
 end
 --@ int
 local function int(value) return string.format('%.0f', value) end
+--@ before
+-- Whether one text comes before another byte by byte; `<` would ask the server's locale.
+local function before(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then return x < y end
+  end
+  return #a < #b
+end
 --@ clock
 -- The store's time in ms, and in µs.
 local function clock()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000), t[1] * 1000000 + t[2]
 end
+--@ lane_of
+-- The lane of a run that is pinned to a structure, or to none.
+local function lane_of(h, pin) return h.queue .. '|' .. h.graph .. '|' .. (pin or '') end
 --@ head
 -- The head of a run, checked and taken apart, and as it is stored; nothing when there is none.
 local function head(run)
@@ -39,10 +51,10 @@ local function head(run)
   h.updated, h.snap, h.tail = string.match(h.v or '', '^(%d+)|(%d+)|(%d+)$')
   h.claims, h.row, h.life = string.match(h.c or '', '^(%d+)|(%d+)|(%d+)$')
   h.len, h.hash = string.match(h.n or '', '^(%d+):(%x*)$')
-  if not (h.graph and h.prio and h.updated and h.claims and h.len and #(h.l or '') >= 16) then
+  if not (h.graph and h.prio and h.updated and h.claims and h.len) then
     corrupt(run, 'its header is cut or altered')
   end
-  h.lane, h.score = string.sub(h.l, 1, 16), int((9 - h.prio) * 1e13 + h.order)
+  h.lane, h.score = lane_of(h, h.l), int((9 - h.prio) * 1e13 + h.order)
   h.worker = h.s == 'r' and string.match(h.w or '', '^[^|]+') or nil
   return h, flat
 end
@@ -116,13 +128,13 @@ local function leave(run, h, is_last, after, after_head)
   redis.call('LREM', T .. 's:' .. h.session, 1, run)
   redis.call('HINCRBY', T .. 'S:' .. h.session, 'open', -1)
   if is_last then
-    local before = redis.call('HGET', T .. 'S:' .. h.session, 'last')
+    local former = redis.call('HGET', T .. 'S:' .. h.session, 'last')
     redis.call('HSET', T .. 'S:' .. h.session, 'last', run)
-    local old = before and before ~= run and redis.call('HMGET', T .. 'r:' .. before, 's', 'f')
+    local old = former and former ~= run and redis.call('HMGET', T .. 'r:' .. former, 's', 'f')
     local ended = old and ({c = 'fin', x = 'can', f = 'dead'})[old[1]]
     if ended then
-      redis.call('ZREM', T .. ended .. '.l', before)
-      redis.call('ZADD', T .. ended, old[2], before)
+      redis.call('ZREM', T .. ended .. '.l', former)
+      redis.call('ZADD', T .. ended, old[2], former)
     end
   end
   if after then

@@ -8,8 +8,10 @@
 local key, down, most = T .. ARGV[2], ARGV[3] == 'down', tonumber(ARGV[6])
 local rows, skip = {}, 0
 local function range(from, to)
-  if down then return redis.call('ZRANGE', key, to, from, 'BYSCORE', 'REV', 'LIMIT', skip, most, 'WITHSCORES') end
-  return redis.call('ZRANGE', key, from, to, 'BYSCORE', 'LIMIT', skip, most, 'WITHSCORES')
+  if down then
+    return redis.call('ZREVRANGEBYSCORE', key, to, from, 'WITHSCORES', 'LIMIT', skip, most)
+  end
+  return redis.call('ZRANGEBYSCORE', key, from, to, 'WITHSCORES', 'LIMIT', skip, most)
 end
 local low, high = '-inf', '+inf'
 if ARGV[4] ~= '' then
@@ -18,7 +20,7 @@ if ARGV[4] ~= '' then
   local score = rank and redis.call('ZSCORE', key, ARGV[5])
   if score == ARGV[4] then skip = nil end
   if not skip then
-    rows = redis.call('ZRANGE', key, rank + 1, rank + most, 'WITHSCORES', down and 'REV' or nil)
+    rows = redis.call(down and 'ZREVRANGE' or 'ZRANGE', key, rank + 1, rank + most, 'WITHSCORES')
   end
 end
 while skip and #rows == 0 do
@@ -26,7 +28,7 @@ while skip and #rows == 0 do
   for i = 1, #found, 2 do
     local is_new = ARGV[4] == '' or found[i + 1] ~= ARGV[4]
     if not is_new then
-      if down then is_new = found[i] < ARGV[5] else is_new = found[i] > ARGV[5] end
+      if down then is_new = before(found[i], ARGV[5]) else is_new = before(ARGV[5], found[i]) end
     end
     if is_new then
       rows[#rows + 1] = found[i]

@@ -12,9 +12,8 @@ elseif ARGV[2] == 'pause' then
   redis.call('SADD', T .. 'paused', ARGV[3])
 else
   redis.call('SREM', T .. 'paused', ARGV[3])
-  local lanes = redis.call('HGETALL', T .. 'l')
-  for i = 1, #lanes, 2 do
-    if string.match(lanes[i + 1], '^[^|]+') == ARGV[3] then wake(lanes[i], 1) end
+  for _, lane in ipairs(redis.call('SMEMBERS', T .. 'l')) do
+    if string.match(lane, '^[^|]+') == ARGV[3] then wake(lane, 1) end
   end
 end
 return 1

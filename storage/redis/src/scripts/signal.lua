@@ -29,8 +29,7 @@ local function stored(key)
 end
 if #fits > 1 then
   table.sort(fits, function(a, b)
-    if a[4] ~= b[4] then return a[4] < b[4] end
-    return a[1] < b[1]
+    return before(a[4] .. ' ' .. a[1], b[4] .. ' ' .. b[1])
   end)
   local ids = {}
   for n, fit in ipairs(fits) do ids[n] = fit[1] end

@@ -11,9 +11,8 @@ for _, count in ipairs(redis.call('HVALS', T .. 'c')) do waiting = waiting + cou
 local out = {int(now), int(waiting), int(card('due')), int(card('lse')), int(card('prk')),
   int(card('fin') + card('fin.l')), int(card('dead') + card('dead.l')),
   int(card('can') + card('can.l')), int(card('op')), redis.call('SMEMBERS', T .. 'paused')}
-local lanes = redis.call('HGETALL', T .. 'l')
-for i = 1, #lanes, 2 do
-  local key, oldest, first = T .. 'q:' .. lanes[i], '', nil
+for _, lane in ipairs(redis.call('SMEMBERS', T .. 'l')) do
+  local key, oldest, first = T .. 'q:' .. lane, '', nil
   local count = redis.call('ZCARD', key)
   if count > 0 then
     for level = 0, 9 do
@@ -25,7 +24,7 @@ for i = 1, #lanes, 2 do
         oldest = b and string.match(b, '^%d|%d+|(%d+)|') or ''
       end
     end
-    out[#out + 1] = {lanes[i + 1], int(count), oldest}
+    out[#out + 1] = {lane, int(count), oldest}
   end
 end
 return out

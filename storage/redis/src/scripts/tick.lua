@@ -21,10 +21,10 @@ end
 redis.call('HSET', T .. 'm', 'last', int(now), 'hold', int(hold), 'server', ARGV[8])
 local delays, reaped = {}, {}
 for i = 11, #ARGV do delays[#delays + 1] = ARGV[i] end
-local far = redis.call('ZRANGE', T .. 'lse', '(' .. int(now + long), '+inf', 'BYSCORE', 'LIMIT', 0, max)
+local far = redis.call('ZRANGEBYSCORE', T .. 'lse', '(' .. int(now + long), '+inf', 'LIMIT', 0, max)
 for _, run in ipairs(far) do redis.call('ZADD', T .. 'lse', int(now + long), run) end
 if held == '-1' then
-  local gone = redis.call('ZRANGE', T .. 'lse', '-inf', int(now - ARGV[5]), 'BYSCORE', 'LIMIT', 0, max)
+  local gone = redis.call('ZRANGEBYSCORE', T .. 'lse', '-inf', int(now - ARGV[5]), 'LIMIT', 0, max)
   for _, run in ipairs(gone) do
     local good, h = pcall(head, run)
     if good and h and h.s == 'r' and h.worker then
@@ -56,7 +56,9 @@ for _, run in ipairs(ending) do
     redis.call('ZREM', T .. 'exp', run)
   end
 end
-for _, worker in ipairs(redis.call('ZRANGE', T .. 'workers', '-inf', int(now - 86400000), 'BYSCORE', 'LIMIT', 0, 20)) do
+local day = int(now - 86400000)
+local silent = redis.call('ZRANGEBYSCORE', T .. 'workers', '-inf', day, 'LIMIT', 0, 20)
+for _, worker in ipairs(silent) do
   redis.call('ZREM', T .. 'workers', worker)
   redis.call('HDEL', T .. 'wk', worker)
 end

@@ -102,7 +102,7 @@ CREATE TABLE interrupts (
     body BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX interrupts_run ON interrupts (run, id);
-CREATE INDEX interrupts_opened ON interrupts (ns, opened_ms, id);
+CREATE INDEX interrupts_opened ON interrupts (ns, opened_ms, id, run);
 
 -- The answers that wait.
 CREATE TABLE inbox (

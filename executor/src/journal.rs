@@ -1,0 +1,283 @@
+//! The owner's pen: events become chained records and are committed under the lease, repeated
+//! with the same request id until the store has answered or the lease is over.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use holdpoint_graph::{
+    Event, InterruptId, Namespace, Progress,
+    limits::{SNAPSHOT_FACTOR, SNAPSHOT_FLOOR_BYTES},
+};
+use holdpoint_storage::{
+    Chain, CommitReply, CommitRequest, Disposition, InboxEntry, Lease, OpenedInterrupt, Random,
+    Record, Store, StoreError,
+};
+
+use crate::{Control, ExecutorConfig, sink::Listeners, time::StoreTime};
+
+/// The pen of one claimed run.
+pub(crate) struct Journal {
+    store: Arc<dyn Store>,
+    listeners: Listeners,
+    config: ExecutorConfig,
+    time: Arc<StoreTime>,
+    control: Control,
+    lease: Lease,
+    chain: Chain,
+    tail_bytes: usize,
+    snapshot_bytes: usize,
+    pending: Vec<(i64, Event)>,
+    consumed: Vec<String>,
+    stored_open: BTreeSet<InterruptId>,
+    pin: Option<holdpoint_graph::Fingerprint>,
+}
+
+/// What became of a commit.
+#[derive(Debug)]
+pub(crate) enum Written {
+    /// It is durable; the answers that wait. `is_parked` is false when a park met an answer.
+    Done { inbox: Vec<InboxEntry>, is_owner: bool },
+    /// The lease is somebody else's.
+    Fenced,
+    /// The run is to be cancelled; the events are still pending.
+    Cancelled,
+    /// The store did not answer before the lease was over, or cannot take the commit.
+    GivenUp(StoreError),
+}
+
+/// What a journal is opened with.
+pub(crate) struct Opening {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) listeners: Listeners,
+    pub(crate) config: ExecutorConfig,
+    pub(crate) time: Arc<StoreTime>,
+    pub(crate) control: Control,
+    pub(crate) lease: Lease,
+}
+
+impl Journal {
+    /// A pen that goes on behind `chain`; `progress` tells which questions the store has open.
+    pub(crate) fn new(
+        opening: Opening,
+        chain: Chain,
+        tail_bytes: usize,
+        snapshot_bytes: usize,
+        progress: &Progress,
+    ) -> Self {
+        let Opening { store, listeners, config, time, control, lease } = opening;
+        let stored_open = progress.open().map(|open| open.interrupt.clone()).collect();
+        let (pending, consumed, pin) = (Vec::new(), Vec::new(), None);
+        Self {
+            store,
+            listeners,
+            config,
+            time,
+            control,
+            lease,
+            chain,
+            tail_bytes,
+            snapshot_bytes,
+            pending,
+            consumed,
+            stored_open,
+            pin,
+        }
+    }
+
+    /// The store's time.
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.time.now_ms()
+    }
+
+    /// Adds an event that was applied already; it is written with the next commit.
+    pub(crate) fn push(&mut self, event: Event) {
+        self.pending.push((self.time.now_ms(), event));
+    }
+
+    /// The inbox entry goes away with the next commit.
+    pub(crate) fn consume(&mut self, key: String) {
+        self.consumed.push(key);
+    }
+
+    /// The run is pinned to the structure with the next commit.
+    pub(crate) fn pin(&mut self, fingerprint: &holdpoint_graph::Fingerprint) {
+        self.pin = Some(fingerprint.clone());
+    }
+
+    /// Whether something is to be written before anything may start.
+    pub(crate) fn has_result(&self) -> bool {
+        !self.consumed.is_empty() || self.pending.iter().any(|(_, event)| event.is_progress())
+    }
+
+    /// Takes back the last event: the run ends otherwise.
+    pub(crate) fn take_back_last(&mut self) {
+        self.pending.pop();
+    }
+
+    /// Writes what is pending. `progress` has all of it applied.
+    pub(crate) async fn commit(
+        &mut self,
+        progress: &Progress,
+        disposition: Disposition,
+    ) -> Written {
+        let mut chain = self.chain.clone();
+        let (from, previous) = (chain.seq(), chain.hash());
+        let epoch = self.lease.pair.epoch;
+        let encode = |(at_ms, event): &(i64, Event)| chain.encode(*at_ms, epoch, event);
+        let records: Vec<Vec<u8>> = self.pending.iter().map(encode).collect();
+        let added: usize = records.iter().map(Vec::len).sum();
+        let tail_bytes = self.tail_bytes + added;
+        let is_final = matches!(disposition, Disposition::Finish { .. });
+        let snapshot = if is_final { None } else { self.snapshot(&chain, progress, tail_bytes) };
+        let open: BTreeSet<InterruptId> =
+            progress.open().map(|open| open.interrupt.clone()).collect();
+        let request = CommitRequest {
+            lease: self.lease.clone(),
+            request: Random.request_id(),
+            from,
+            previous,
+            records,
+            hash: chain.hash(),
+            snapshot,
+            consumed: self.consumed.clone(),
+            opened: self.opened(progress),
+            closed: self.stored_open.difference(&open).cloned().collect(),
+            is_progress: self.pending.iter().any(|(_, event)| event.is_progress()),
+            pin: self.pin.clone(),
+            lease_ms: self.config.lease_ms(),
+            disposition,
+        };
+        match self.send(&request).await {
+            Ok(CommitReply::Done { now_ms, status, inbox, durability: _ }) => {
+                self.time.told(now_ms);
+                self.tail_bytes = tail_bytes;
+                if request.snapshot.is_some() {
+                    self.tail_bytes = 0;
+                }
+                self.chain = chain;
+                self.stored_open = open;
+                self.tell(from);
+                (self.consumed, self.pin) = (Vec::new(), None);
+                Written::Done { inbox, is_owner: status == holdpoint_graph::RunStatus::Running }
+            }
+            Ok(CommitReply::Cancelled) => Written::Cancelled,
+            Ok(CommitReply::Fenced) => Written::Fenced,
+            Ok(CommitReply::Sequence { seq }) => {
+                tracing::error!(run = %self.lease.run, ours = from, seq, "the journal moved");
+                Written::Fenced
+            }
+            Err(error) => Written::GivenUp(error),
+        }
+    }
+
+    /// Repeats the request until there is an answer or the owner's time is over.
+    async fn send(&self, request: &CommitRequest) -> Result<CommitReply, StoreError> {
+        let mut wait = Duration::from_millis(20);
+        loop {
+            let sent = self.time.monotonic();
+            match self.store.commit(request).await {
+                Ok(reply) => {
+                    self.control.extend(sent + self.config.hold());
+                    return Ok(reply);
+                }
+                Err(error) if error.is_retryable() => {
+                    let next = self.time.monotonic() + wait;
+                    if !self.control.may_act(next) {
+                        return Err(error);
+                    }
+                    tracing::warn!(run = %self.lease.run, %error, "commit not taken, repeating");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(Duration::from_secs(1));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// A snapshot, when the records since the last one outweigh it. The size of one that was
+    /// made and not written is remembered, so that a large state is not measured again and again.
+    fn snapshot(
+        &mut self,
+        chain: &Chain,
+        progress: &Progress,
+        tail_bytes: usize,
+    ) -> Option<Vec<u8>> {
+        let outweighs = |bytes: usize| tail_bytes >= SNAPSHOT_FACTOR * bytes + SNAPSHOT_FLOOR_BYTES;
+        if !outweighs(self.snapshot_bytes) {
+            return None;
+        }
+        let snapshot = chain.encode_snapshot(progress);
+        self.snapshot_bytes = snapshot.len();
+        outweighs(snapshot.len()).then_some(snapshot)
+    }
+
+    fn opened(&self, progress: &Progress) -> Vec<OpenedInterrupt> {
+        let new = progress.open().filter(|open| !self.stored_open.contains(&open.interrupt));
+        let opened = new.map(|open| OpenedInterrupt {
+            interrupt: open.interrupt.clone(),
+            gate: open.gate.clone(),
+            args_hash: open.args_hash.clone(),
+            body: serde_json::to_vec(open).expect("a question always has a text"),
+        });
+        opened.collect()
+    }
+
+    /// Tells the listeners what is durable now.
+    fn tell(&mut self, from: u64) {
+        let epoch = self.lease.pair.epoch;
+        for (seq, (at_ms, event)) in (from..).zip(self.pending.drain(..)) {
+            tracing::debug!(run = %self.lease.run, seq, event = event.type_name(), "committed");
+            let record = Record { seq, at_ms, epoch, event };
+            self.listeners.committed(&self.lease.run, &record);
+        }
+    }
+
+    /// Hands the run back, claimable now. What is pending is lost: it starts nothing anew.
+    pub(crate) async fn release(&self) -> Result<bool, StoreError> {
+        self.store.release(&self.lease).await
+    }
+
+    /// The answers that wait.
+    pub(crate) async fn inbox(&self) -> Result<Vec<InboxEntry>, StoreError> {
+        self.store.inbox(&self.lease.run).await
+    }
+}
+
+/// The chain and progress of a claimed run, and the time of its last move.
+pub(crate) struct Loaded {
+    pub(crate) chain: Chain,
+    pub(crate) progress: Progress,
+    pub(crate) snapshot_bytes: usize,
+    pub(crate) tail_bytes: usize,
+    /// When it last moved or meant to move.
+    pub(crate) moved_at_ms: Option<i64>,
+}
+
+/// Verifies and folds what a claim or a read returned.
+pub(crate) fn load(
+    namespace: &Namespace,
+    run: &holdpoint_graph::RunId,
+    snapshot: Option<&[u8]>,
+    records: &[Vec<u8>],
+) -> Result<Loaded, StoreError> {
+    let (mut chain, mut progress) = match snapshot {
+        None => (Chain::start(namespace, run), Progress::new()),
+        Some(snapshot) => Chain::decode_snapshot(namespace, run, snapshot)?,
+    };
+    let mut moved_at_ms = None;
+    for record in records {
+        let record = chain.decode(record)?;
+        progress.apply(&record.event).map_err(|fault| StoreError::Corrupt {
+            what: format!("run {run}"),
+            why: fault.to_string(),
+        })?;
+        let meant = match &record.event {
+            Event::RunParked { wake_at_ms } => wake_at_ms.unwrap_or(record.at_ms),
+            Event::RunRescheduled { until_ms } => *until_ms,
+            _ => record.at_ms,
+        };
+        moved_at_ms = Some(meant.max(record.at_ms));
+    }
+    let snapshot_bytes = snapshot.map_or(0, <[u8]>::len);
+    let tail_bytes = records.iter().map(Vec::len).sum();
+    Ok(Loaded { chain, progress, snapshot_bytes, tail_bytes, moved_at_ms })
+}

@@ -1,0 +1,111 @@
+//! For the owner of a run.
+
+use async_trait::async_trait;
+use holdpoint_graph::{End, RunId};
+use holdpoint_storage::{
+    Commit, CommitReply, CommitRequest, Disposition, InboxEntry, StoreResult,
+};
+
+use super::digest;
+use crate::{
+    RedisStore,
+    codec::{self, Parts},
+    conn::Call,
+    error::unreadable,
+    script::Script,
+};
+
+#[async_trait]
+impl Commit for RedisStore {
+    async fn commit(&self, request: &CommitRequest) -> StoreResult<CommitReply> {
+        let mut call = self.conn.call(Script::Commit).await?;
+        let after = request.from + request.records.len() as u64;
+        call.arg(request.lease.run.as_str())
+            .number(request.lease.pair.epoch)
+            .arg(&request.lease.pair.nonce)
+            .arg(digest(request.request.as_str()))
+            .arg(format!("{}:{}", request.from, request.previous.0))
+            .arg(format!("{after}:{}", request.hash.0))
+            .number(request.lease_ms)
+            .arg(disposition(request.disposition))
+            .arg(if request.is_progress { "1" } else { "0" })
+            .number(request.records.len());
+        let has_more = push_counts(&mut call, request);
+        request.records.iter().for_each(|record| {
+            call.arg(record);
+        });
+        if has_more {
+            push_lists(&mut call, request);
+        }
+        let reply = self.conn.send(call, &request.request).await?;
+        let mut parts = Parts::of(reply, "the reply to a commit")?;
+        Ok(match parts.text()?.as_str() {
+            "A" => CommitReply::Done {
+                now_ms: parts.number()?,
+                status: codec::status(&parts.text()?)?,
+                inbox: codec::inbox(parts.pairs()?),
+                durability: self.conn.durability(),
+            },
+            "F" => CommitReply::Fenced,
+            "S" => CommitReply::Sequence { seq: parts.number()? },
+            "C" => CommitReply::Cancelled,
+            _ => return Err(unreadable("the reply to a commit")),
+        })
+    }
+
+    async fn inbox(&self, run: &RunId) -> StoreResult<Vec<InboxEntry>> {
+        let Some(mut parts) = self.read(run, "inbox", None).await? else { return Ok(Vec::new()) };
+        parts.next()?;
+        parts.next()?;
+        Ok(codec::inbox(parts.pairs()?))
+    }
+
+    async fn partial(&self, run: &RunId, after: u64, body: Vec<u8>) -> StoreResult<()> {
+        let mut call = self.conn.call(Script::Partial).await?;
+        call.arg(run.as_str()).number(after).arg(body);
+        self.conn.ask(call).await.map(|_| ())
+    }
+}
+
+fn disposition(disposition: Disposition) -> String {
+    match disposition {
+        Disposition::Continue => "c".to_owned(),
+        Disposition::Park { wake_at_ms: None } => "p".to_owned(),
+        Disposition::Park { wake_at_ms: Some(at) } => format!("p{}", at.max(0)),
+        Disposition::Reschedule { until_ms } => format!("s{}", until_ms.max(0)),
+        Disposition::Finish { end: End::Completed } => "Fc".to_owned(),
+        Disposition::Finish { end: End::Cancelled } => "Fx".to_owned(),
+        Disposition::Finish { end: End::Failed(reason) } => format!("Ff{}", reason.as_str()),
+    }
+}
+
+/// The arguments that most commits do without.
+fn push_counts(call: &mut Call, request: &CommitRequest) -> bool {
+    let has_lists = !request.consumed.is_empty()
+        || !request.opened.is_empty()
+        || !request.closed.is_empty()
+        || request.snapshot.is_some();
+    if !has_lists && request.pin.is_none() {
+        return false;
+    }
+    call.arg(request.pin.as_ref().map_or("", |pin| pin.as_str()));
+    call.number(request.consumed.len()).number(request.opened.len());
+    call.number(request.closed.len()).arg(if request.snapshot.is_some() { "1" } else { "0" });
+    true
+}
+
+fn push_lists(call: &mut Call, request: &CommitRequest) {
+    for key in &request.consumed {
+        call.arg(key);
+    }
+    for opened in &request.opened {
+        let gate = opened.gate.as_deref().map_or_else(String::new, InboxEntry::of_gate);
+        call.arg(opened.interrupt.as_str()).arg(gate).arg(&opened.args_hash).arg(&opened.body);
+    }
+    for closed in &request.closed {
+        call.arg(closed.as_str());
+    }
+    if let Some(snapshot) = &request.snapshot {
+        call.arg(snapshot);
+    }
+}

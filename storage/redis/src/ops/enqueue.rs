@@ -1,0 +1,183 @@
+//! For whoever brings work and answers.
+
+use async_trait::async_trait;
+use holdpoint_graph::{Fingerprint, RequestId, RunId};
+use holdpoint_storage::{
+    Address, AppendKind, AppendReply, AppendRequest, Enqueue, EnqueueReply, Enqueued,
+    IfBusy, InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When,
+};
+
+use super::digest;
+use crate::{
+    RedisStore,
+    codec::{self, Parts},
+    conn::Call,
+    error::unreadable,
+    script::Script,
+};
+
+/// Items that one script stores when the call need not be atomic: they hold the server for a
+/// millisecond.
+const CHUNK: usize = 100;
+
+#[async_trait]
+impl Enqueue for RedisStore {
+    async fn enqueue(&self, items: &[NewRun], partial: bool) -> StoreResult<EnqueueReply> {
+        self.conn.is_safe()?;
+        let mut verdicts = Vec::with_capacity(items.len());
+        let chunk = if partial { CHUNK } else { items.len().max(1) };
+        for part in items.chunks(chunk) {
+            let mut call = self.conn.call(Script::Enqueue).await?;
+            call.arg(if partial { "1" } else { "0" });
+            part.iter().for_each(|item| push(&mut call, item));
+            let Some(first) = part.first() else { continue };
+            let reply = self.conn.send(call, &first.request).await?;
+            let mut parts = Parts::of(reply, "the reply to an enqueue")?;
+            parts.next()?;
+            for item in part {
+                verdicts.push(verdict(item, parts.parts()?)?);
+            }
+        }
+        Ok(EnqueueReply { items: verdicts, durability: self.conn.durability() })
+    }
+
+    async fn signal(&self, request: &SignalRequest) -> StoreResult<SignalReply> {
+        let mut call = self.conn.call(Script::Signal).await?;
+        let address = match &request.address {
+            Address::Interrupt(interrupt) => InboxEntry::of_interrupt(interrupt),
+            Address::Gate(gate) => InboxEntry::of_gate(gate),
+            Address::Only => "?".to_owned(),
+        };
+        call.arg(request.run.as_str()).arg(request.request.as_str()).arg(address);
+        call.arg(request.args_hash.as_deref().unwrap_or_default()).arg(&request.record);
+        let reply = self.conn.send(call, &request.request).await?;
+        let mut parts = Parts::of(reply, "the reply to a signal")?;
+        let durability = self.conn.durability();
+        Ok(match parts.text()?.as_str() {
+            "D" => {
+                let interrupt = codec::id(&parts.bytes()?, "a question")?;
+                SignalReply::Delivered { interrupt, durability }
+            }
+            "K" => SignalReply::Kept { durability },
+            "N" => SignalReply::NotFound,
+            "E" => SignalReply::Final { status: codec::status(&parts.text()?)? },
+            "O" => SignalReply::NotOpen,
+            "Q" => SignalReply::NoQuestion,
+            "M" => {
+                let ids = parts.texts()?;
+                let open = ids.iter().map(|id| codec::id(id.as_bytes(), "a question"));
+                SignalReply::Ambiguous { open: open.collect::<StoreResult<_>>()? }
+            }
+            "H" => SignalReply::ArgsChanged { args_hash: parts.text()? },
+            "V" => SignalReply::Decided { record: parts.bytes()? },
+            _ => return Err(unreadable("the reply to a signal")),
+        })
+    }
+
+    async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {
+        let mut call = self.conn.call(Script::Append).await?;
+        call.arg(request.run.as_str()).arg(digest(request.request.as_str()));
+        call.arg(format!("{}:{}", request.from, request.previous.0));
+        call.arg(format!("{}:{}", request.from + 1, request.hash.0)).arg(&request.record);
+        match kind {
+            AppendKind::Cancel { rollback: false } => call.arg("cancel"),
+            AppendKind::Cancel { rollback: true } => call.arg("rollback"),
+            AppendKind::Edit => call.arg("edit"),
+            AppendKind::Redrive => call.arg("redrive"),
+            AppendKind::Migrate { from, to } => {
+                call.arg("migrate").arg(from.as_str()).arg(to.as_str())
+            }
+        };
+        let reply = self.conn.send(call, &request.request).await?;
+        appended(reply, self.conn.durability())
+    }
+
+    async fn start_now(&self, run: &RunId) -> StoreResult<Option<bool>> {
+        let mut call = self.conn.call(Script::StartNow).await?;
+        call.arg(run.as_str());
+        let reply = self.conn.ask(call).await?;
+        Ok(match codec::number(&reply, "the reply to a start")? {
+            -1 => None,
+            done => Some(done == 1),
+        })
+    }
+}
+
+fn appended(
+    reply: redis::Value,
+    durability: holdpoint_storage::Durability,
+) -> StoreResult<AppendReply> {
+    let mut parts = Parts::of(reply, "the reply to an append")?;
+    Ok(match parts.text()?.as_str() {
+        "A" => AppendReply::Done { status: codec::status(&parts.text()?)?, durability },
+        "G" => AppendReply::Cancelling,
+        "M" => AppendReply::Moved,
+        "W" => AppendReply::WrongState { status: codec::status(&parts.text()?)? },
+        "N" => AppendReply::NotFound,
+        _ => return Err(unreadable("the reply to an append")),
+    })
+}
+
+/// The 16 arguments of an item.
+fn push(call: &mut Call, item: &NewRun) {
+    let busy = match item.if_busy {
+        IfBusy::Enqueue => "e",
+        IfBusy::Reject => "r",
+        IfBusy::Interrupt => "i",
+        IfBusy::Rollback => "b",
+    };
+    let tags: Vec<String> = item.tags.iter().map(|tag| codec::escape_tag(tag)).collect();
+    call.arg(item.run.as_str())
+        .arg(request_digest(&item.request))
+        .arg(item.graph.as_str())
+        .arg(item.queue.as_str())
+        .arg(item.session.as_ref().map_or("", |session| session.as_str()))
+        .arg(busy)
+        .arg(item.fingerprint.as_ref().map_or("", Fingerprint::as_str))
+        .number(item.priority)
+        .arg(when(item.start))
+        .arg(item.expires.map_or_else(String::new, when))
+        .arg(item.deadline.map_or_else(String::new, when))
+        .number(item.queue_depth_max)
+        .arg(item.key.as_ref().map_or("", |key| key.as_str()))
+        .arg(tags.join("\n"))
+        .arg(&item.payload_hash)
+        .arg(&item.payload);
+}
+
+fn request_digest(request: &RequestId) -> [u8; 8] {
+    digest(request.as_str())
+}
+
+fn when(time: When) -> String {
+    match time {
+        When::In(ms) => format!("+{ms}"),
+        When::At(ms) => format!("@{ms}"),
+    }
+}
+
+fn verdict(item: &NewRun, mut parts: Parts) -> StoreResult<Enqueued> {
+    let run = item.run.clone();
+    Ok(match parts.text()?.as_str() {
+        "C" => Enqueued::Created { run, status: codec::status(&parts.text()?)? },
+        "R" => Enqueued::Repeated { run, status: codec::status(&parts.text()?)? },
+        "E" => Enqueued::Existing {
+            run: codec::id(&parts.bytes()?, "a key's run")?,
+            status: codec::status(&parts.text()?)?,
+        },
+        "K" => Enqueued::KeyConflict { run: codec::id(&parts.bytes()?, "a key's run")? },
+        "X" => Enqueued::RunExists,
+        "B" => {
+            let run = codec::id(&parts.bytes()?, "an active run")?;
+            let question = parts.bytes()?;
+            let question = match question.as_slice() {
+                [] => None,
+                text => Some(codec::id(text, "a question")?),
+            };
+            Enqueued::SessionBusy { run, question }
+        }
+        "G" => Enqueued::SessionGraph { graph: codec::id(&parts.bytes()?, "a graph")? },
+        "Q" => Enqueued::QueueFull { depth: parts.number()? },
+        _ => return Err(unreadable("the reply to an enqueue")),
+    })
+}

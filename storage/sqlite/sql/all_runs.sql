@@ -1,0 +1,2 @@
+-- Reads all heads of a namespace.
+SELECT * FROM runs WHERE ns = ?1;

@@ -1,0 +1,2 @@
+-- Asks whose file it is.
+PRAGMA application_id;

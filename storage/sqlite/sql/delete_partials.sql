@@ -1,0 +1,2 @@
+-- Deletes the partial results of a run.
+DELETE FROM partials WHERE run = ?1;

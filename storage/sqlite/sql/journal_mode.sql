@@ -1,0 +1,2 @@
+-- Asks how the file is journaled.
+PRAGMA journal_mode;

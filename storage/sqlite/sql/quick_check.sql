@@ -1,0 +1,2 @@
+-- Asks SQLite to check the file.
+PRAGMA quick_check;

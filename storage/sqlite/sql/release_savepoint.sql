@@ -1,0 +1,2 @@
+-- Forgets the mark.
+RELEASE batch;

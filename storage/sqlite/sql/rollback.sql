@@ -1,0 +1,2 @@
+-- Takes a transaction back.
+ROLLBACK;

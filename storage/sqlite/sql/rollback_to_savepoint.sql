@@ -1,0 +1,2 @@
+-- Takes back what was written since the mark.
+ROLLBACK TO batch;

@@ -1,0 +1,2 @@
+-- Marks a place to come back to.
+SAVEPOINT batch;

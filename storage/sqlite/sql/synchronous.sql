@@ -1,0 +1,2 @@
+-- Asks when the disk is waited for.
+PRAGMA synchronous;

@@ -1,0 +1,2 @@
+-- Asks which schema the file has.
+PRAGMA user_version;
