@@ -36,6 +36,7 @@ pub struct StateGraph {
     pub(crate) schema: StateSchema,
     pub(crate) clusters: BTreeMap<String, Cluster>,
     pub(crate) faults: Vec<crate::GraphFault>,
+    pub(crate) warnings: Vec<crate::GraphFault>,
 }
 
 /// An inlined sub-graph: the border of it that outer edges are tied to.
@@ -56,13 +57,16 @@ impl StateGraph {
             schema: StateSchema::new(),
             clusters: BTreeMap::new(),
             faults: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
-    /// The reducers of the state's keys.
+    /// The reducers of the state's keys; those of sub-graphs come beside them.
     #[must_use]
     pub fn with_schema(mut self, schema: StateSchema) -> Self {
-        self.schema = schema;
+        let before = std::mem::replace(&mut self.schema, schema);
+        let differing = self.schema.adopt(&before, str::to_owned);
+        self.warnings.extend(differing.iter().map(|key| compile::two_reducers(key)));
         self
     }
 

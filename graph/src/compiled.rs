@@ -128,4 +128,6 @@ pub(crate) struct NodeStructure<'a> {
     pub(crate) plain: Vec<&'a str>,
     pub(crate) routes: Vec<(bool, &'a [String])>,
     pub(crate) goto: Vec<&'a str>,
+    #[serde(skip_serializing_if = "crate::KeyView::is_plain")]
+    pub(crate) view: &'a crate::KeyView,
 }

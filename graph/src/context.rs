@@ -185,7 +185,7 @@ impl NodeContext {
             StepStart::Run => {
                 let value = strict::to_value(&work().await?).map_err(|fault| {
                     let text = format!("the value of step {key:?}{fault}");
-                    NodeError::permanent(text).with_code("E_NUMBER")
+                    NodeError::permanent(text).with_code(fault.code().as_str())
                 })?;
                 self.host.step_end(key, value.clone()).await?;
                 value

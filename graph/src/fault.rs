@@ -51,9 +51,11 @@ impl GraphFaults {
     /// The stable code of the whole.
     #[must_use]
     pub fn code(&self) -> Code {
-        match self.faults.iter().find(|fault| fault.code == "limit") {
-            Some(_) => Code::GraphLimit,
-            None => Code::Graph,
+        let has = |code: &str| self.faults.iter().any(|fault| fault.code == code);
+        match (has("limit"), has("subgraph_cycle")) {
+            (true, _) => Code::GraphLimit,
+            (false, true) => Code::GraphCycleSubgraph,
+            (false, false) => Code::Graph,
         }
     }
 }
@@ -61,7 +63,8 @@ impl GraphFaults {
 impl fmt::Display for GraphFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.faults.len();
-        write!(f, "graph {:?} has {count} faults", printable(&self.graph, 80))?;
+        let s = if count == 1 { "" } else { "s" };
+        write!(f, "graph {:?} has {count} fault{s}", printable(&self.graph, 80))?;
         for fault in &self.faults {
             write!(f, "\n  {fault}")?;
         }

@@ -36,6 +36,9 @@ pub fn short(hash: &blake3::Hash) -> String {
 }
 
 /// `chars` characters of base 32 from the first bits of `bytes`.
+///
+/// # Panics
+/// Never: five bits are below 32.
 #[must_use]
 pub fn base32(bytes: &[u8], chars: usize) -> String {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";

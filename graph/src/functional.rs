@@ -2,11 +2,12 @@
 
 use std::{future::Future, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
     AppendReducer, CompiledGraph, GraphFaults, NodeContext, NodeError, NodeOptions, State,
-    StateGraph, StateSchema, Update, fingerprint::of_parts,
+    StateGraph, StateSchema, Update, fingerprint::of_parts, update::Writes,
 };
 
 /// The key that an entry point and a task read.
@@ -162,18 +163,14 @@ pub fn task_graph(
     Ok(graph.compile()?)
 }
 
-/// The later branch wins for each key that it changed.
+/// The later branch wins for each key that it changed or took away.
 ///
 /// # Errors
 /// Never.
 pub fn merge_all(original: &State, results: &[State]) -> Result<State, NodeError> {
     let mut merged: Map<String, Value> = (**original).clone();
     for result in results {
-        for (key, value) in result.iter() {
-            if original.get(key) != Some(value) {
-                merged.insert(key.clone(), value.clone());
-            }
-        }
+        Changes::between(original, result).put(&mut merged);
     }
     Ok(merged.into())
 }
@@ -205,8 +202,8 @@ pub fn fan_out(
             move |ctx, state: State| {
                 let (key, work) = (key.clone(), branch(ctx, state.clone()));
                 async move {
-                    let result = whole(state, work.await?);
-                    Ok(Update::new().set(key, vec![result.into_json()]))
+                    let result = after(&state, work.await?)?;
+                    Ok(Update::new().set(key, vec![Changes::between(&state, &result)]))
                 }
             },
         );
@@ -214,18 +211,61 @@ pub fn fan_out(
     let join = move |_: NodeContext, state: State| {
         let (merge, key) = (Arc::clone(&merge), hidden.clone());
         async move {
-            let results: Vec<State> = state.read(&key)?;
+            let changes: Vec<Changes> = state.read(&key)?;
             let original: State = state.into_iter().filter(|(name, _)| *name != key).collect();
+            let results: Vec<State> =
+                changes.into_iter().map(|changes| changes.on(&original)).collect();
             merge(&original, &results).map(Update::whole)
         }
     };
     Ok(graph.add_node_with("join", NodeOptions::new(), join).compile()?)
 }
 
-/// The branch's whole state after its update; reducers belong to the merge.
-fn whole(state: State, update: Update) -> State {
-    let patches = update.replacing();
-    let mut state = state;
-    state.apply(&patches);
-    state
+/// A branch's whole state after its update; reducers belong to the merge.
+fn after(state: &State, update: Update) -> Result<State, NodeError> {
+    if let Some((code, why)) = update.fault {
+        return Err(NodeError::permanent(why).with_code(code.as_str()));
+    }
+    if update.goto.is_some() {
+        return Err(NodeError::permanent("a branch of a fan-out cannot goto"));
+    }
+    let mut result: Map<String, Value> = (**state).clone();
+    match update.writes {
+        Writes::Keys { set, unset } => {
+            result.extend(set);
+            result.retain(|key, _| !unset.contains(key));
+        }
+        Writes::Whole { state, is_complete: true } => result = state,
+        Writes::Whole { state, is_complete: false } => result.extend(state),
+    }
+    Ok(result.into())
+}
+
+/// What a branch changed: kept in place of its whole state, so that many branches stay small.
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    set: Map<String, Value>,
+    unset: Vec<String>,
+}
+
+impl Changes {
+    fn between(old: &State, new: &State) -> Self {
+        let set = new.iter().filter(|(key, value)| old.get(*key) != Some(value));
+        let unset = old.keys().filter(|key| !new.contains_key(*key));
+        Self {
+            set: set.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            unset: unset.cloned().collect(),
+        }
+    }
+
+    fn on(self, old: &State) -> State {
+        let mut state: Map<String, Value> = (**old).clone();
+        self.put(&mut state);
+        state.into()
+    }
+
+    fn put(self, state: &mut Map<String, Value>) {
+        state.extend(self.set);
+        state.retain(|key, _| !self.unset.contains(key));
+    }
 }

@@ -205,6 +205,9 @@ fn path_text(path: &[Part<'_>]) -> String {
 }
 
 /// The JSON text of a value; object keys are in byte order, so equal values give equal bytes.
+///
+/// # Panics
+/// Never: a JSON value always has a text.
 #[must_use]
 pub fn to_bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec(value).expect("a JSON value always has a text")

@@ -8,6 +8,7 @@ mod builder;
 mod compile;
 mod compiled;
 mod context;
+mod draw;
 mod engine;
 mod event;
 mod fault;
@@ -35,6 +36,7 @@ use std::any::Any;
 pub use builder::StateGraph;
 pub use compiled::CompiledGraph;
 pub use context::{Host, NodeContext, StepStart, TaskInfo};
+pub use draw::{Drawing, Mark, Overlay};
 pub use engine::{AnswerFault, Engine, Next};
 pub use event::{
     Beginning, BranchStart, END, Event, Failure, Fork, Origin, Outcome, Reason, ReasonCode,

@@ -39,6 +39,16 @@ pub enum PatchOp {
     },
 }
 
+impl PatchOp {
+    /// Whether the old value is of no matter.
+    pub(crate) const fn is_replacement(&self) -> bool {
+        match self {
+            Self::Set(_) | Self::Unset => true,
+            Self::Append(_) | Self::Merge(_) | Self::Reduced { .. } => false,
+        }
+    }
+}
+
 impl Patch {
     /// A patch that sets `key`.
     pub fn set(key: impl Into<String>, value: impl Into<Value>) -> Self {

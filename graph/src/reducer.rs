@@ -41,8 +41,10 @@ pub struct MergeMapReducer;
 #[derive(Clone)]
 pub struct ReducerFunc {
     name: String,
-    function: Arc<dyn Fn(Option<&Value>, Value) -> Value + Send + Sync>,
+    function: Arc<ReduceFn>,
 }
+
+type ReduceFn = dyn Fn(Option<&Value>, Value) -> Value + Send + Sync;
 
 impl ReducerFunc {
     /// A reducer called `name` that computes the new value.
@@ -175,11 +177,21 @@ impl StateSchema {
         self.reducers.iter().map(|(key, reducer)| (key.as_str(), reducer.name()))
     }
 
-    /// Takes over the reducers of `inner`, whose keys `rename` turns into ours. Ours win.
-    pub(crate) fn adopt(&mut self, inner: &Self, rename: impl Fn(&str) -> String) {
+    /// Takes over the reducers of `inner`, whose keys `rename` turns into ours. Ours win; returns
+    /// the keys for which ours is another one.
+    pub(crate) fn adopt(&mut self, inner: &Self, rename: impl Fn(&str) -> String) -> Vec<String> {
+        let mut differing = Vec::new();
         for (key, reducer) in &inner.reducers {
-            self.reducers.entry(rename(key)).or_insert_with(|| Arc::clone(reducer));
+            let key = rename(key);
+            match self.reducers.get(&key) {
+                Some(ours) if ours.name() != reducer.name() => differing.push(key),
+                Some(_) => {}
+                None => {
+                    self.reducers.insert(key, Arc::clone(reducer));
+                }
+            }
         }
+        differing
     }
 }
 

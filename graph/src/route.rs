@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{END, State, update::to_value};
+use crate::{END, State, strict};
 
 /// A branch of its own at `node`, with an input that is put over its copy of the state.
 ///
@@ -19,10 +19,10 @@ pub struct Send {
 impl Send {
     /// A branch at `node`; `input` is an object.
     pub fn new(node: impl Into<String>, input: impl Serialize) -> Self {
-        let input = match to_value(&input) {
+        let input = match strict::to_value(&input) {
             Ok(Value::Object(map)) => Ok(map),
             Ok(other) => Err(format!("the input of a Send must be an object, not {other}")),
-            Err(why) => Err(why),
+            Err(why) => Err(format!("the input of a Send{why}")),
         };
         Self { node: node.into(), input }
     }

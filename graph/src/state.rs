@@ -1,9 +1,9 @@
 //! The state of a run: a JSON object with value semantics.
 
-use std::ops::Deref;
+use std::{ops::Deref, sync::Arc};
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned};
+use serde_json::{Map, Number, Value};
 
 use crate::Patch;
 
@@ -14,9 +14,10 @@ use crate::Patch;
 /// let state = State::from_json(serde_json::json!({ "order": 7 })).unwrap();
 /// assert_eq!(state.get("order"), Some(&7.into()));
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct State(Map<String, Value>);
+///
+/// Copies share their content until one of them is written to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct State(Arc<Map<String, Value>>);
 
 impl State {
     /// The empty state.
@@ -29,7 +30,7 @@ impl State {
     #[must_use]
     pub fn from_json(value: Value) -> Option<Self> {
         match value {
-            Value::Object(map) => Some(Self(map)),
+            Value::Object(map) => Some(map.into()),
             Value::Null => Some(Self::default()),
             Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => None,
         }
@@ -38,7 +39,7 @@ impl State {
     /// The state with one key more.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
-        self.0.insert(key.into(), value.into());
+        self.set(key, value.into());
         self
     }
 
@@ -52,20 +53,24 @@ impl State {
 
     /// Sets one key.
     pub fn set(&mut self, key: impl Into<String>, value: Value) {
-        self.0.insert(key.into(), value);
+        Arc::make_mut(&mut self.0).insert(key.into(), value);
     }
 
     /// Applies patches in order. Needs no graph: a patch is data.
     pub fn apply(&mut self, patches: &[Patch]) {
+        if patches.is_empty() {
+            return;
+        }
+        let map = Arc::make_mut(&mut self.0);
         for patch in patches {
-            patch.apply(&mut self.0);
+            patch.apply(map);
         }
     }
 
     /// The state as a JSON value.
     #[must_use]
     pub fn into_json(self) -> Value {
-        Value::Object(self.0)
+        Value::Object(Arc::unwrap_or_clone(self.0))
     }
 
     /// The bytes of the state as JSON.
@@ -80,12 +85,21 @@ pub(crate) fn json_len(value: &Value) -> usize {
     match value {
         Value::Null => 4,
         Value::Bool(flag) => 5 - usize::from(*flag),
-        Value::Number(number) => number.to_string().len(),
+        Value::Number(number) => number_len(number),
         Value::String(text) => string_len(text),
         Value::Array(items) => {
             2 + items.iter().map(json_len).sum::<usize>() + items.len().saturating_sub(1)
         }
         Value::Object(map) => json_len_of_map(map),
+    }
+}
+
+fn number_len(number: &Number) -> usize {
+    let digits = |n: u64| n.checked_ilog10().map_or(1, |log| log as usize + 1);
+    match (number.as_u64(), number.as_i64()) {
+        (Some(n), _) => digits(n),
+        (None, Some(n)) => digits(n.unsigned_abs()) + 1,
+        (None, None) => number.to_string().len(),
     }
 }
 
@@ -103,6 +117,18 @@ fn string_len(text: &str) -> usize {
     text.len() + 2 + escapes.sum::<usize>()
 }
 
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.as_ref().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for State {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Map::deserialize(deserializer).map(Self::from)
+    }
+}
+
 impl Deref for State {
     type Target = Map<String, Value>;
     fn deref(&self) -> &Self::Target {
@@ -112,13 +138,13 @@ impl Deref for State {
 
 impl FromIterator<(String, Value)> for State {
     fn from_iter<I: IntoIterator<Item = (String, Value)>>(pairs: I) -> Self {
-        Self(pairs.into_iter().collect())
+        Self(Arc::new(pairs.into_iter().collect()))
     }
 }
 
 impl From<Map<String, Value>> for State {
     fn from(map: Map<String, Value>) -> Self {
-        Self(map)
+        Self(Arc::new(map))
     }
 }
 
@@ -126,7 +152,7 @@ impl IntoIterator for State {
     type Item = (String, Value);
     type IntoIter = serde_json::map::IntoIter;
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        Arc::unwrap_or_clone(self.0).into_iter()
     }
 }
 
@@ -137,7 +163,7 @@ mod tests {
     #[test]
     fn the_counted_length_is_the_length_of_the_text() {
         let value = serde_json::json!({
-            "a\n\u{1}\"": [1, -2.5, true, false, null, "ü\u{8}", {}], "b": {}, "": [],
+            "a\n\u{1}\"": [1, 0, 10, 9, -9, i64::MIN, u64::MAX, -2.5, true, false, null, "ü\u{8}", {}], "b": {}, "": [],
         });
         assert_eq!(json_len(&value), value.to_string().len());
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::{Patch, PatchOp, State};
+use crate::{Code, State, strict};
 
 /// What a node returns. Every key goes through its reducer.
 ///
@@ -16,7 +16,7 @@ use crate::{Patch, PatchOp, State};
 pub struct Update {
     pub(crate) writes: Writes,
     pub(crate) goto: Option<Vec<String>>,
-    pub(crate) fault: Option<String>,
+    pub(crate) fault: Option<(Code, String)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -46,16 +46,20 @@ impl Update {
     #[must_use]
     pub fn set(mut self, key: impl Into<String>, value: impl Serialize) -> Self {
         let key = key.into();
-        match to_value(&value) {
+        match strict::to_value(&value) {
             Ok(value) => match &mut self.writes {
-                Writes::Keys { set, .. } => {
+                Writes::Keys { set, unset } => {
+                    unset.retain(|gone| *gone != key);
                     set.insert(key, value);
                 }
                 Writes::Whole { state, .. } => {
                     state.insert(key, value);
                 }
             },
-            Err(why) => self.fault = self.fault.or(Some(format!("{key}{why}"))),
+            Err(why) => {
+                let fault = (why.code(), format!("{key}{why}"));
+                self.fault = self.fault.or(Some(fault));
+            }
         }
         self
     }
@@ -65,7 +69,10 @@ impl Update {
     pub fn unset(mut self, key: impl Into<String>) -> Self {
         let key = key.into();
         match &mut self.writes {
-            Writes::Keys { unset, .. } => unset.push(key),
+            Writes::Keys { set, unset } => {
+                set.remove(&key);
+                unset.push(key);
+            }
             Writes::Whole { state, .. } => {
                 state.remove(&key);
             }
@@ -80,16 +87,6 @@ impl Update {
         self
     }
 
-    /// The update as patches that replace, whatever the keys' reducers are.
-    pub(crate) fn replacing(self) -> Vec<Patch> {
-        let (set, unset) = match self.writes {
-            Writes::Keys { set, unset } => (set, unset),
-            Writes::Whole { state, .. } => (state, Vec::new()),
-        };
-        let gone = unset.into_iter().map(|key| Patch { key, op: PatchOp::Unset });
-        set.into_iter().map(|(key, value)| Patch::set(key, value)).chain(gone).collect()
-    }
-
     /// A whole state: changed keys are set, unchanged keys are no writes, missing ones go away.
     #[must_use]
     pub fn whole(state: State) -> Self {
@@ -101,15 +98,18 @@ impl Update {
     /// the type does not have stay.
     #[must_use]
     pub fn part(value: &impl Serialize) -> Self {
-        match to_value(value) {
+        let fault = match strict::to_value(value) {
             Ok(Value::Object(state)) => {
-                Self { writes: Writes::Whole { state, is_complete: false }, ..Self::default() }
+                let writes = Writes::Whole { state, is_complete: false };
+                return Self { writes, ..Self::default() };
             }
             Ok(other) => {
-                Self { fault: Some(format!(" is no object but {other}")), ..Self::default() }
+                let other = crate::printable(&other.to_string(), 80);
+                (Code::Type, format!("the update is no object but {other}"))
             }
-            Err(why) => Self { fault: Some(why), ..Self::default() },
-        }
+            Err(why) => (why.code(), format!("the update{why}")),
+        };
+        Self { fault: Some(fault), ..Self::default() }
     }
 }
 
@@ -135,9 +135,4 @@ impl IntoUpdate for () {
     fn into_update(self) -> Update {
         Update::new()
     }
-}
-
-/// Turns a value into JSON; says the path of a float that is not finite.
-pub(crate) fn to_value(value: &impl Serialize) -> Result<Value, String> {
-    crate::strict::to_value(value).map_err(|fault| fault.to_string())
 }

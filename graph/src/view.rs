@@ -1,5 +1,6 @@
 //! How the nodes of an inlined sub-graph see the state: some keys under other names.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::State;
@@ -11,7 +12,8 @@ use crate::State;
 /// let mapping = KeyMapping::new().map("order_text", "text");
 /// # let _ = mapping;
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct KeyMapping {
     pairs: Vec<(String, String)>,
 }
@@ -42,6 +44,18 @@ impl KeyMapping {
         self.pairs.iter().flat_map(|(a, b)| [a, b]).find(|n| **n == name).map(String::as_str)
     }
 
+    /// The mapping of the sub-graph `prefix`, made one-to-one: an inner key that has the name of a
+    /// mapped outer key is a key of the sub-graph's own, kept under the prefix.
+    pub(crate) fn closed(&self, prefix: &str) -> Self {
+        let mut pairs = self.pairs.clone();
+        for (outer, _) in &self.pairs {
+            if !self.pairs.iter().any(|(_, inner)| inner == outer) {
+                pairs.push((format!("{prefix}/{outer}"), outer.clone()));
+            }
+        }
+        Self { pairs }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }
@@ -62,12 +76,17 @@ impl KeyMapping {
 }
 
 /// The mappings that lie between a node and the run's state, outermost first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
 pub struct KeyView {
     layers: Vec<KeyMapping>,
 }
 
 impl KeyView {
+    pub(crate) fn is_plain(&self) -> bool {
+        self.layers.is_empty()
+    }
+
     /// The view through one mapping more, on the outside.
     pub(crate) fn under(&self, mapping: &KeyMapping) -> Self {
         if mapping.is_empty() {
@@ -82,13 +101,15 @@ impl KeyView {
         if self.layers.is_empty() {
             return state.clone();
         }
-        let seen = |(key, value): (&String, &Value)| {
-            let inner = |key: Option<String>, layer: &KeyMapping| {
-                key.and_then(|key| layer.inner(&key).map(str::to_owned))
-            };
-            self.layers.iter().fold(Some(key.clone()), inner).map(|key| (key, value.clone()))
-        };
+        let seen =
+            |(key, value): (&String, &Value)| Some((self.inner(key)?.to_owned(), value.clone()));
         state.iter().filter_map(seen).collect()
+    }
+
+    /// The inner name of an outer key, or none when it is hidden.
+    pub(crate) fn inner<'a>(&'a self, outer: &'a str) -> Option<&'a str> {
+        let mut layers = self.layers.iter();
+        layers.try_fold(outer, |key, layer| layer.inner(key))
     }
 
     pub(crate) fn outer(&self, inner: &str) -> String {

@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdpoint_graph::{
-    Code, GraphId, KeyId, Refusal, RunId, RunStatus, limits, nearest,
-};
+use holdpoint_graph::{Code, GraphId, KeyId, Refusal, RunId, RunStatus, limits, nearest};
 use holdpoint_storage::{Durability, EnqueueReply, Enqueued, NewRun};
 use serde::Serialize;
 
@@ -294,10 +292,9 @@ fn verdict(new: &NewRun, answer: &Enqueued, durability: Durability) -> Verdict {
             None => Err(ProducerError::corrupt(run, "busy with a session that was not given")),
         },
         Enqueued::SessionGraph { graph } => match &new.session {
-            Some(session) => Err(ProducerError::SessionGraph {
-                session: session.clone(),
-                graph: graph.clone(),
-            }),
+            Some(session) => {
+                Err(ProducerError::SessionGraph { session: session.clone(), graph: graph.clone() })
+            }
             None => Err(ProducerError::corrupt(&new.run, "the graph of a session not given")),
         },
         Enqueued::QueueFull { depth } => {

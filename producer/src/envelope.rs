@@ -19,9 +19,28 @@ use serde_json::{Value, value::RawValue};
 use crate::{RunRequest, parse_duration, parse_time, request::kind_of};
 
 const FIELDS: [&str; 22] = [
-    "version", "graph", "input", "session", "run", "key", "request", "queue", "priority", "delay",
-    "at", "expires_in", "expires_at", "deadline", "deadline_at", "stale_after", "on_stale",
-    "if_busy", "tags", "max_steps", "memory", "allow_unknown",
+    "version",
+    "graph",
+    "input",
+    "session",
+    "run",
+    "key",
+    "request",
+    "queue",
+    "priority",
+    "delay",
+    "at",
+    "expires_in",
+    "expires_at",
+    "deadline",
+    "deadline_at",
+    "stale_after",
+    "on_stale",
+    "if_busy",
+    "tags",
+    "max_steps",
+    "memory",
+    "allow_unknown",
 ];
 
 /// Reads one request from JSON of at most 1 MiB. A field that is null counts as absent.
@@ -109,8 +128,7 @@ impl<'de> Deserialize<'de> for Fields {
 
 fn put(mut request: RunRequest, name: &str, raw: &RawValue) -> Result<RunRequest, Refusal> {
     let value = || {
-        json::parse(raw.get().as_bytes(), PAYLOAD_BYTES_MAX)
-            .map_err(|refusal| refusal.within(name))
+        json::parse(raw.get().as_bytes(), PAYLOAD_BYTES_MAX).map_err(|refusal| refusal.within(name))
     };
     let text = || text(name, value()?);
     let duration = || -> Result<Duration, Refusal> { parse_duration(name, &text()?) };

@@ -1,1 +1,40 @@
-//! placeholder
+//! For whoever brings work to Holdpoint and looks after it: enqueue, signal, cancel, get, wait,
+//! follow. Used by the command line and by programs alike; it starts no node.
+
+mod attempts;
+mod control;
+mod enqueue;
+mod envelope;
+mod error;
+mod events;
+mod follow;
+mod fork;
+mod journal;
+mod list;
+mod producer;
+mod questions;
+mod request;
+mod signal;
+mod stats;
+mod time;
+mod view;
+mod why;
+
+pub use attempts::{Attempt, AttemptEnd};
+pub use control::CancelOutcome;
+pub use enqueue::{BatchError, Receipt};
+pub use envelope::{parse_if_busy, parse_item, parse_on_stale};
+pub use error::{Decision, ProducerError};
+pub use events::{CheckpointView, EventView, PartialView};
+pub use follow::{Follow, FollowItem};
+pub use fork::{ForkOptions, Resumed};
+pub use list::{GateFilter, GateRow, Rows, RunRow};
+pub use producer::Producer;
+pub use request::{RunRequest, check_tag};
+pub use signal::{SignalOptions, SignalOutcome, Signalled};
+pub use stats::{
+    GraphView, LaneView, QueueView, ServedView, SessionView, StatsView, WorkerState, WorkerView,
+};
+pub use time::{Timestamp, format_time, parse_duration, parse_time};
+pub use view::{CountersView, InterruptView, PositionView, ReasonView, RunView, Until};
+pub use why::{Cause, Why};

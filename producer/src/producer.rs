@@ -154,8 +154,7 @@ impl Producer {
         {
             return Ok(graphs);
         }
-        let graphs: Arc<[GraphRecord]> =
-            self.insist(None, || self.store().graphs()).await?.into();
+        let graphs: Arc<[GraphRecord]> = self.insist(None, || self.store().graphs()).await?.into();
         self.seen(|seen| seen.graphs = Some((now, Arc::clone(&graphs))));
         Ok(graphs)
     }
@@ -183,22 +182,12 @@ impl Producer {
         let mut tries = self.tries();
         let mut is_unknown = false;
         loop {
-            let error = match tokio::time::timeout(tries.left(), call()).await {
-                Ok(Ok(reply)) => return Ok(reply),
-                Ok(Err(error)) => error,
-                Err(_) => self.no_answer(request),
+            let error = match self.attempt(request, &tries, call()).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
             };
             is_unknown |= matches!(error, StoreError::UnknownOutcome { .. });
-            let may_repeat = match &error {
-                StoreError::Unavailable { .. } | StoreError::UnknownOutcome { .. } => true,
-                // A full store does not empty itself in seconds; the caller had better know.
-                StoreError::Full { .. }
-                | StoreError::Corrupt { .. }
-                | StoreError::Reset { .. }
-                | StoreError::Refused(_)
-                | _ => false,
-            };
-            if may_repeat && tries.again().await {
+            if may_repeat(&error) && tries.again().await {
                 continue;
             }
             return Err(match request {
@@ -211,17 +200,39 @@ impl Producer {
         }
     }
 
-    fn no_answer(&self, request: Option<&RequestId>) -> StoreError {
-        let cause = format!("no answer within {} ms", self.inner.patience.as_millis());
-        match request {
-            Some(request) => StoreError::UnknownOutcome { request: request.clone(), cause },
-            None => StoreError::Unavailable { cause },
-        }
+    /// Calls the store once, for as long as the patience is not over.
+    pub(crate) async fn attempt<T>(
+        &self,
+        request: Option<&RequestId>,
+        tries: &Tries<'_>,
+        call: impl Future<Output = StoreResult<T>>,
+    ) -> StoreResult<T> {
+        let Ok(reply) = tokio::time::timeout(tries.left(), call).await else {
+            let cause = format!("no answer within {} ms", self.inner.patience.as_millis());
+            return Err(match request {
+                Some(request) => StoreError::UnknownOutcome { request: request.clone(), cause },
+                None => StoreError::Unavailable { cause },
+            });
+        };
+        reply
     }
 
     /// The times that a call may be made within the patience.
     pub(crate) fn tries(&self) -> Tries<'_> {
         Tries { producer: self, since: self.monotonic(), pause: Duration::from_millis(20) }
+    }
+}
+
+/// Whether to call again at once, within a caller's patience.
+pub(crate) const fn may_repeat(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unavailable { .. } | StoreError::UnknownOutcome { .. } => true,
+        // A full store does not empty itself in seconds; the caller had better know.
+        StoreError::Full { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Reset { .. }
+        | StoreError::Refused(_)
+        | _ => false,
     }
 }
 
@@ -237,6 +248,12 @@ impl Tries<'_> {
     fn left(&self) -> Duration {
         let passed = self.producer.monotonic().saturating_duration_since(self.since);
         self.producer.inner.patience.saturating_sub(passed).max(Duration::from_millis(100))
+    }
+
+    /// Whether the patience is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let passed = self.producer.monotonic().saturating_duration_since(self.since);
+        passed >= self.producer.inner.patience
     }
 
     /// Waits a moment. False: the patience is over.

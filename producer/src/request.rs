@@ -6,8 +6,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use holdpoint_graph::{
-    Code, Fingerprint, GraphId, KeyId, Memory, OnStale, QueueId, Refusal, RequestId, RunId,
-    RunPayload, SessionId, State, json, limits, printable,
+    Code, GraphId, KeyId, Memory, OnStale, QueueId, Refusal, RequestId, RunId, RunPayload,
+    SessionId, State, json, limits, printable,
 };
 use holdpoint_storage::{IfBusy, NewRun, Random, When, meaning_hash};
 use serde_json::{Value, json};
@@ -300,7 +300,7 @@ impl RunRequest {
 }
 
 /// Without a run id the request id is one, so that a repeat by request id finds the same run.
-fn name(
+pub(crate) fn name(
     run: Option<RunId>,
     request: Option<RequestId>,
     now_ms: i64,
@@ -373,12 +373,7 @@ fn is_near(field: &str, when: When, now_ms: i64) -> Result<(), Refusal> {
 }
 
 /// An end must be ahead of the store's time, and of the start.
-fn end_is_ahead(
-    field: &str,
-    end: Option<When>,
-    start: When,
-    now_ms: i64,
-) -> Result<(), Refusal> {
+fn end_is_ahead(field: &str, end: Option<When>, start: When, now_ms: i64) -> Result<(), Refusal> {
     let Some(end) = end else { return Ok(()) };
     let field = match end {
         When::In(_) if field == "expires" => "expires_in",
@@ -450,9 +445,4 @@ pub fn check_tag(tag: &str, value: &str) -> Result<String, Refusal> {
         return Err(Refusal::new(Code::Range, format!("tags.{tag}"), message));
     }
     Ok(format!("{tag}={value}"))
-}
-
-/// The structure a run is pinned to from its first claim on; only a fork brings one along.
-pub(crate) fn pinned(run: NewRun, fingerprint: Option<&Fingerprint>) -> NewRun {
-    NewRun { fingerprint: fingerprint.cloned(), ..run }
 }

@@ -170,8 +170,24 @@ mod tests {
             assert_eq!(got, Duration::from_millis(ms), "{text}");
         }
         let bad = [
-            "", "1", "s", "1m1", "1h30m", "-5s", "+5s", "1e9h", "1.5s", "٣s", "5 s", " 5s", "5S",
-            "5y", "5µs", "99999999999999999999s", "9223372036854775808ms", "200000000000d",
+            "",
+            "1",
+            "s",
+            "1m1",
+            "1h30m",
+            "-5s",
+            "+5s",
+            "1e9h",
+            "1.5s",
+            "٣s",
+            "5 s",
+            " 5s",
+            "5S",
+            "5y",
+            "5µs",
+            "99999999999999999999s",
+            "9223372036854775808ms",
+            "200000000000d",
         ];
         for text in bad {
             let refusal = parse_duration("delay", text).expect_err(text);

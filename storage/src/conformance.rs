@@ -56,10 +56,6 @@ pub trait Bench: Send + Sync {
     async fn fresh(&self, namespace: &Namespace) -> Arc<dyn Store>;
 }
 
-fn namespace(name: &str) -> Namespace {
-    id(name)
-}
-
 /// Makes one test of each property for a backend, see the [module](mod@crate::conformance).
 #[macro_export]
 macro_rules! conformance_tests {
@@ -74,6 +70,7 @@ macro_rules! conformance_tests {
                 key_finds_its_run
                 key_with_other_payload_conflicts
                 repeat_wins_over_its_key
+                racing_keys_make_one_run
                 queue_depth_is_kept
                 start_time_decides_the_state
                 start_now_makes_due
@@ -139,6 +136,7 @@ macro_rules! conformance_tests {
                 records_are_opaque
                 snapshot_covers_the_records
                 wrong_place_is_refused
+                racing_commits_take_one_number
                 repeated_commit_has_one_effect
                 eight_requests_are_known
                 cancelled_run_only_ends
@@ -202,6 +200,7 @@ macro_rules! conformance_tests {
                 released_unwanted_run_is_closed
                 waiting_session_run_is_closed
                 tick_keeps_its_limit
+                ticks_do_not_overlap
                 ;
             upkeep:
                 prune_takes_old_ends

@@ -4,6 +4,7 @@
 //! * [`Program`] and [`Process`]: examples and binaries as child processes that receive signals.
 //! * [`Ledger`]: what the fixture nodes wrote down about each time they ran.
 //! * [`Scratch`]: a folder that goes away with the test, and the store URLs inside it.
+//! * [`FaultyStore`]: a real store behind a plan of faults.
 //! * [`until`] and [`until_async`]: the one way to wait for something another process does.
 //!
 //! Nothing is shared between tests, so all of them may run at once.
@@ -11,6 +12,7 @@
 //! returning errors.
 //! The crate is a dev-dependency; no program of ours links it.
 
+mod faulty;
 mod find;
 mod ledger;
 mod lines;
@@ -21,6 +23,7 @@ mod scratch;
 mod signal;
 mod until;
 
+pub use faulty::{Fault, FaultyStore, Plan};
 pub use find::{binary_path, example_path, profile_folder};
 pub use ledger::{Ledger, LedgerEntry};
 pub use process::{Finished, Process};

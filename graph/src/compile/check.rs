@@ -4,7 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     BranchStart, END, Edge, Fork, Gate, GraphFault, StateGraph,
-    compile::Dominators,
+    compile::{
+        Dominators, nearest,
+        reach::{branch_nodes, reach},
+    },
     event::START,
     gate::{check_answer, compiled},
     id::check_id,
@@ -21,6 +24,7 @@ pub(crate) struct Checked {
 pub(crate) fn check(graph: &StateGraph) -> Checked {
     let mut check = Check::new(graph);
     check.faults.extend(graph.faults.iter().cloned());
+    check.warnings.extend(graph.warnings.iter().cloned());
     check.limits();
     check.ids();
     check.entry();
@@ -31,9 +35,7 @@ pub(crate) fn check(graph: &StateGraph) -> Checked {
     check.reachable(&successors);
     let dominators = Dominators::of(&successors);
     check.reaches_end(&successors);
-    if check.faults.is_empty() {
-        check.joins(&successors, &dominators);
-    }
+    check.joins(&successors, &dominators);
     check.case();
     Checked { faults: check.faults, warnings: check.warnings, dominators }
 }
@@ -175,7 +177,8 @@ impl<'a> Check<'a> {
         if name == START {
             return "the entry is set by set_entry_point".to_owned();
         }
-        match nearest(name, self.known.iter().copied()) {
+        let clusters = self.graph.clusters.keys().map(String::as_str);
+        match nearest(name, self.known.iter().copied().chain(clusters)) {
             Some(near) => format!("did you mean {near:?}?"),
             None => "add the node".to_owned(),
         }
@@ -271,17 +274,23 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A cycle is legal when there is a way out of it.
+    /// A cycle is legal when there is a way out of it. Ways that lead to another fault (a node
+    /// with no way out, a target that is none) are not reported twice.
     fn reaches_end(&mut self, successors: &BTreeMap<&str, Vec<&str>>) {
         let mut before: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (from, targets) in successors {
             for to in targets {
                 before.entry(to).or_default().push(from);
+                if !successors.contains_key(to) && *to != END {
+                    before.entry(END).or_default().push(to);
+                }
+            }
+            if targets.is_empty() {
+                before.entry(END).or_default().push(from);
             }
         }
         let ending = reach(&before, END, None);
         for (node, targets) in successors {
-            // A node with no way out at all has its own fault.
             if !targets.is_empty() && !ending.contains(node) {
                 let message = "no way leads from the node to the end".to_owned();
                 let fix =
@@ -303,7 +312,8 @@ impl<'a> Check<'a> {
             }
         }
         for (from, targets) in forks {
-            if targets.len() > 1 {
+            // Joins are known only where every way leads to the end.
+            if targets.len() > 1 && targets.iter().all(|target| dominators.knows(target)) {
                 self.ambiguous(from, &dominators.fork(&targets), successors);
             }
         }
@@ -345,68 +355,4 @@ impl<'a> Check<'a> {
             }
         }
     }
-}
-
-/// The nodes from `start` on, up to `stop`, which is not among them; the end never is.
-fn reach<'a>(
-    successors: &BTreeMap<&'a str, Vec<&'a str>>,
-    start: &'a str,
-    stop: Option<&str>,
-) -> BTreeSet<&'a str> {
-    let mut reached = BTreeSet::new();
-    let mut next = vec![start];
-    while let Some(node) = next.pop() {
-        if Some(node) != stop && reached.insert(node) {
-            next.extend(successors.get(node).into_iter().flatten());
-        }
-    }
-    if start != END {
-        reached.remove(END);
-    }
-    reached
-}
-
-fn branch_nodes<'a>(
-    branch: &'a BranchStart,
-    join: &str,
-    successors: &BTreeMap<&'a str, Vec<&'a str>>,
-) -> BTreeSet<&'a str> {
-    match branch {
-        BranchStart::Join => BTreeSet::new(),
-        BranchStart::Node { node, .. } => reach(successors, node, Some(join)),
-        BranchStart::Fork(inner) => {
-            let own = inner.branches.iter().flat_map(|b| branch_nodes(b, &inner.join, successors));
-            own.chain(reach(successors, &inner.join, Some(join))).collect()
-        }
-    }
-}
-
-/// The known name that is nearest to `name`, if one is near enough to be meant.
-pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let plain = |text: &str| text.to_lowercase().replace(['-', '_', '.', '/'], "");
-    let wanted = plain(name);
-    let near = known.map(|other| (distance(&wanted, &plain(other)), other)).min()?;
-    (near.0 <= 2 && near.0 < wanted.chars().count()).then_some(near.1)
-}
-
-/// The edit distance of two texts, of which only the first 64 characters count.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().take(64).enumerate() {
-        let mut corner = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, y) in b.iter().enumerate() {
-            let (left, above) = (row.get(j).copied(), row.get(j + 1).copied());
-            let (left, above) = (left.unwrap_or(0), above.unwrap_or(0));
-            let best = (left + 1).min(above + 1).min(corner + usize::from(x != *y));
-            corner = above;
-            if let Some(cell) = row.get_mut(j + 1) {
-                *cell = best;
-            }
-        }
-    }
-    row.last().copied().unwrap_or(0)
 }

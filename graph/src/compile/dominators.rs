@@ -1,6 +1,6 @@
 //! Post-dominators: which node every way from a node to the end must pass, and the joins of forks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use petgraph::{
     algo::dominators::simple_fast,
@@ -13,6 +13,7 @@ use crate::{BranchStart, END, Fork};
 #[derive(Debug, Default)]
 pub(crate) struct Dominators {
     parent: BTreeMap<String, String>,
+    depth: BTreeMap<String, usize>,
 }
 
 impl Dominators {
@@ -37,19 +38,33 @@ impl Dominators {
         let parent = index.iter().filter_map(|(node, index)| {
             Some(((*node).to_owned(), name(tree.immediate_dominator(*index)?)?))
         });
-        Self { parent: parent.collect() }
+        let parent: BTreeMap<String, String> = parent.collect();
+        let depth = depths(&parent);
+        Self { parent, depth }
     }
 
-    /// The node and its post-dominators up to the end.
-    fn chain<'a>(&'a self, node: &'a str) -> Vec<&'a str> {
-        let next = |node: &&'a str| self.parent.get(*node).map(String::as_str);
-        std::iter::successors(Some(node), next).collect()
+    /// Whether the end can be reached from `node`.
+    pub(crate) fn knows(&self, node: &str) -> bool {
+        node == END || self.parent.contains_key(node)
     }
 
     /// The nearest node that all ways from both must pass, themselves included.
-    pub(crate) fn common<'a>(&'a self, a: &'a str, b: &'a str) -> &'a str {
-        let theirs: BTreeSet<&str> = self.chain(b).into_iter().collect();
-        self.chain(a).into_iter().find(|node| theirs.contains(node)).unwrap_or(END)
+    pub(crate) fn common<'a>(&'a self, mut a: &'a str, mut b: &'a str) -> &'a str {
+        let depth = |node: &str| self.depth.get(node).copied().unwrap_or(0);
+        while a != b {
+            match depth(a) < depth(b) {
+                true => b = self.parent_of(b),
+                false if a == END => return END,
+                false => a = self.parent_of(a),
+            }
+        }
+        a
+    }
+
+    /// The nearest node that all ways from all of them must pass.
+    fn common_of<'a>(&'a self, mut nodes: impl Iterator<Item = &'a str>) -> &'a str {
+        let first = nodes.next().unwrap_or(END);
+        nodes.fold(first, |a, b| self.common(a, b))
     }
 
     fn parent_of<'a>(&'a self, node: &'a str) -> &'a str {
@@ -66,46 +81,93 @@ impl Dominators {
         self.group(starts.collect())
     }
 
-    /// The fork of a list of sends. A target never is the join itself, since it is to run.
+    /// The fork of a list of sends. A target never is the join itself, since it is to run; an
+    /// empty list leads straight to where the declared targets meet.
     pub(crate) fn send_fork(
         &self,
         sends: Vec<(String, serde_json::Map<String, serde_json::Value>)>,
         declared: &[&str],
     ) -> Fork {
-        let exits = sends.iter().map(|(node, _)| self.parent_of(node));
-        let exits: Vec<&str> = match sends.is_empty() {
-            true => declared.iter().map(|node| self.parent_of(node)).collect(),
-            false => exits.collect(),
-        };
-        let mut rest = exits.iter().copied();
-        let first = rest.next().unwrap_or(END);
-        let join = rest.fold(first, |a, b| self.common(a, b)).to_owned();
-        let branch = |(node, input)| BranchStart::Node { node, input: Some(input) };
-        Fork { join, branches: sends.into_iter().map(branch).collect() }
+        if sends.is_empty() {
+            let join = match declared {
+                [one] => self.parent_of(one),
+                several => self.common_of(several.iter().copied()),
+            };
+            return Fork { join: join.to_owned(), branches: Vec::new() };
+        }
+        let exits: Vec<String> =
+            sends.iter().map(|(node, _)| self.parent_of(node).to_owned()).collect();
+        let start = |(node, input)| BranchStart::Node { node, input: Some(input) };
+        let starts = exits.iter().map(String::as_str).zip(sends.into_iter().map(start));
+        self.group(starts.collect())
     }
 
+    /// Each start stands with the first node that all of its branch must come to, at which it
+    /// may meet others: the target itself, or what is behind a send.
     fn group(&self, starts: Vec<(&str, BranchStart)>) -> Fork {
-        let names: Vec<&str> = starts.iter().map(|(name, _)| *name).collect();
-        let mut rest = names.iter().copied();
-        let first = rest.next().unwrap_or(END);
-        let join = rest.fold(first, |a, b| self.common(a, b)).to_owned();
+        let join = self.common_of(starts.iter().map(|(at, _)| *at)).to_owned();
         // Branches whose nearest common node lies before the join meet there first.
         let mut groups: Vec<Vec<(&str, BranchStart)>> = Vec::new();
-        for (name, start) in starts {
-            let meets_early = |group: &Vec<(&str, BranchStart)>| {
-                let other = group.first().map_or(END, |(other, _)| *other);
-                name != join && other != join && self.common(name, other) != join
-            };
-            match groups.iter_mut().find(|group| meets_early(group)) {
-                Some(group) => group.push((name, start)),
-                None => groups.push(vec![(name, start)]),
+        let mut early: BTreeMap<&str, usize> = BTreeMap::new();
+        for (at, start) in starts {
+            match self.last_before(at, &join).map(|last| early.entry(last)) {
+                Some(Entry::Occupied(group)) => {
+                    if let Some(group) = groups.get_mut(*group.get()) {
+                        group.push((at, start));
+                    }
+                }
+                Some(Entry::Vacant(slot)) => {
+                    slot.insert(groups.len());
+                    groups.push(vec![(at, start)]);
+                }
+                None => groups.push(vec![(at, start)]),
             }
         }
         let branches = groups.into_iter().map(|mut group| match group.as_slice() {
-            [(name, _)] if *name == join => BranchStart::Join,
+            [(at, BranchStart::Node { node, input: None })] if *at == join && *node == join => {
+                BranchStart::Join
+            }
             [_] => group.remove(0).1,
             _ => BranchStart::Fork(self.group(group)),
         });
         Fork { branches: branches.collect(), join }
     }
+
+    /// The last node before `join` that all ways from `node` must pass: branches that share it
+    /// meet before the join.
+    fn last_before<'a>(&'a self, node: &'a str, join: &str) -> Option<&'a str> {
+        let mut last = None;
+        let mut at = node;
+        while at != join {
+            last = Some(at);
+            if at == END {
+                return None;
+            }
+            at = self.parent_of(at);
+        }
+        last
+    }
+}
+
+/// How far each node is from the end, the tree's root. Without recursion: chains are long.
+fn depths(parent: &BTreeMap<String, String>) -> BTreeMap<String, usize> {
+    let mut depth: BTreeMap<String, usize> = BTreeMap::from([(END.to_owned(), 0)]);
+    for node in parent.keys() {
+        let mut above = Vec::new();
+        let mut at = node;
+        let found = loop {
+            if let Some(found) = depth.get(at) {
+                break *found;
+            }
+            above.push(at);
+            match parent.get(at) {
+                Some(next) => at = next,
+                None => break 0,
+            }
+        };
+        for (far, node) in (found + 1..).zip(above.into_iter().rev()) {
+            depth.insert(node.clone(), far);
+        }
+    }
+    depth
 }

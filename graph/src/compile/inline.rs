@@ -26,7 +26,8 @@ pub(crate) fn inline(
             "map each key once",
         ));
     }
-    if inner.id().as_str() == outer.id {
+    let contains = inner.subgraphs().any(|(_, graph)| graph == outer.id);
+    if inner.id().as_str() == outer.id || contains {
         outer.faults.push(GraphFault::new(
             "subgraph_cycle",
             prefix,
@@ -34,6 +35,7 @@ pub(crate) fn inline(
             "give the inner graph an id of its own, or use a cycle of edges",
         ));
     }
+    let mapping = &mapping.closed(prefix);
     let under = |id: &str| if id == END { exit_of(prefix) } else { format!("{prefix}/{id}") };
     for node in inner.nodes() {
         let mut node = Node {
@@ -58,7 +60,8 @@ pub(crate) fn inline(
         let edges = edges.iter().map(|edge| (under(from), edge_under(edge, prefix, &view)));
         outer.edges.extend(edges);
     }
-    outer.schema.adopt(inner.schema(), |key| mapping.outer(key).to_owned());
+    let differing = outer.schema.adopt(inner.schema(), |key| mapping.outer(key).to_owned());
+    outer.warnings.extend(differing.iter().map(|key| two_reducers(key)));
     for (name, cluster) in &inner.inner.clusters {
         let cluster = Cluster { entry: under(&cluster.entry), ..cluster.clone() };
         outer.clusters.insert(format!("{prefix}/{name}"), cluster);
@@ -75,8 +78,18 @@ pub(crate) fn inline(
     outer
 }
 
+/// One key, two reducers: of the graph and of a sub-graph, or of two sub-graphs.
+pub(crate) fn two_reducers(key: &str) -> GraphFault {
+    GraphFault::new(
+        "two_reducers",
+        key,
+        "the graph and its sub-graphs declare different reducers for the key; the first counts",
+        "declare the same one, or map the key to another name",
+    )
+}
+
 /// The open end of a sub-graph, until it is tied to the outer edges.
-fn exit_of(prefix: &str) -> String {
+pub(super) fn exit_of(prefix: &str) -> String {
     format!("{prefix}/{END}")
 }
 
@@ -112,88 +125,6 @@ fn rename(answer: Answered, prefix: &str, view: &KeyView) -> Answered {
             Answered::Sends(sends.into_iter().map(send).collect())
         }
     }
-}
-
-/// Ties the open ends of sub-graphs to the edges that leave them, and edges that lead to a
-/// sub-graph to its entry. Innermost prefixes come last, so ends that meet pass outwards.
-pub(crate) fn tie_exits(mut graph: StateGraph) -> StateGraph {
-    let mut prefixes: Vec<(String, Cluster)> = graph.clusters.clone().into_iter().collect();
-    prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-    for (prefix, cluster) in &prefixes {
-        let leaves = |(from, _): &(String, Edge)| from == prefix;
-        let (leaving, staying): (Vec<_>, Vec<_>) = graph.edges.into_iter().partition(leaves);
-        graph.edges = staying;
-        let exit = exit_of(prefix);
-        let leaving: Vec<Edge> = leaving.into_iter().map(|(_, edge)| edge).collect();
-        let single = match leaving.as_slice() {
-            [Edge::Plain { to }] => Some(to.clone()),
-            [] | [Edge::Route { .. }] | [_, _, ..] => None,
-        };
-        match single {
-            Some(to) => redirect(&mut graph, &exit, &to),
-            // Several edges or a route: the open end becomes a router that holds them.
-            None if is_target(&graph, &exit) && !leaving.is_empty() => {
-                let id = format!("{prefix}/exit");
-                redirect(&mut graph, &exit, &id);
-                graph = graph.add_router(id.clone());
-                graph.edges.extend(leaving.into_iter().map(|edge| (id.clone(), edge)));
-            }
-            None => {}
-        }
-        redirect(&mut graph, prefix, &cluster.entry);
-        for entry in &mut graph.entries {
-            if entry == prefix {
-                entry.clone_from(&cluster.entry);
-            }
-        }
-    }
-    graph
-}
-
-fn is_target(graph: &StateGraph, node: &str) -> bool {
-    graph.edges.iter().any(|(_, edge)| edge.targets().iter().any(|to| to == node))
-        || graph.nodes.iter().any(|n| {
-            n.options.goto.iter().any(|goto| goto.target == node)
-                || n.gate().and_then(Gate::rejection) == Some(node)
-        })
-}
-
-/// Makes everything that leads to `old` lead to `new`.
-fn redirect(graph: &mut StateGraph, old: &str, new: &str) {
-    let moved = |to: &mut String| {
-        if to == old {
-            new.clone_into(to);
-        }
-    };
-    for (_, edge) in &mut graph.edges {
-        match edge {
-            Edge::Plain { to } => moved(to),
-            Edge::Route { ask, targets, .. } => {
-                if targets.iter().any(|to| to == old) {
-                    targets.iter_mut().for_each(moved);
-                    *ask = redirected(Arc::clone(ask), old.to_owned(), new.to_owned());
-                }
-            }
-        }
-    }
-    for node in &mut graph.nodes {
-        node.options.goto.iter_mut().for_each(|goto| moved(&mut goto.target));
-        if let Some(target) = node.options.gate.as_mut().and_then(|gate| gate.reject_to.as_mut()) {
-            moved(target);
-        }
-    }
-}
-
-fn redirected(ask: EdgeCondition, old: String, new: String) -> EdgeCondition {
-    let moved = move |node: String| if node == old { new.clone() } else { node };
-    Arc::new(move |state| match ask(state) {
-        Answered::One(node) => Answered::One(moved(node)),
-        Answered::Many(nodes) => Answered::Many(nodes.into_iter().map(&moved).collect()),
-        Answered::Sends(sends) => {
-            let send = |send: Send| Send { node: moved(send.node), input: send.input };
-            Answered::Sends(sends.into_iter().map(send).collect())
-        }
-    })
 }
 
 /// Asks a route; a panic in it is its failure.

@@ -3,13 +3,16 @@
 mod check;
 mod dominators;
 mod inline;
+mod nearest;
+mod reach;
+mod tie;
 
 use std::collections::BTreeMap;
 
 pub(crate) use self::{
-    check::nearest,
     dominators::Dominators,
-    inline::{ask, inline},
+    inline::{ask, inline, two_reducers},
+    nearest::nearest,
 };
 use crate::{
     CompiledGraph, Edge, Fingerprint, GraphFaults, GraphId, Node, StateGraph,
@@ -18,7 +21,7 @@ use crate::{
 
 /// Checks the builder's graph and makes the compiled one.
 pub(crate) fn compile(builder: StateGraph) -> Result<CompiledGraph, GraphFaults> {
-    let builder = inline::tie_exits(builder);
+    let builder = tie::tie_exits(builder);
     let checked = check::check(&builder);
     let graph = builder.id.clone();
     let faults = |faults| GraphFaults { graph: graph.clone(), faults };
@@ -78,6 +81,7 @@ fn fingerprint(
         plain: plain.iter().map(String::as_str).collect(),
         routes: routes.iter().map(|(fan, targets)| (*fan, targets.as_slice())).collect(),
         goto: node.options.goto.iter().map(|goto| goto.target.as_str()).collect(),
+        view: &node.view,
     });
     let reducers = schema.names().collect();
     Fingerprint::of(&Structure { id, entry, nodes: structures.collect(), reducers })

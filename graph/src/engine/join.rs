@@ -1,11 +1,9 @@
 //! Joins: the branches' writes, in branch order, through the reducers. Never a matter of timing.
 
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
 };
-
-use serde_json::Value;
 
 use super::{Engine, patches::check_limits};
 use crate::{
@@ -50,14 +48,33 @@ fn arrived<'a>(flow: &'a Flow, branch: &mut Vec<u32>) -> Option<&'a ForkState> {
     fork.branches.iter().all(|branch| branch.flow == Flow::Arrived).then_some(fork)
 }
 
+/// The writes of one branch to one key, in order.
+struct Writer<'a> {
+    index: usize,
+    branch: &'a Branch,
+    ops: Vec<&'a PatchOp>,
+}
+
+impl Writer<'_> {
+    fn replaces(&self) -> bool {
+        self.ops.iter().any(|op| op.is_replacement())
+    }
+}
+
 fn merged(schema: &StateSchema, base: &State, fork: &ForkState) -> Result<Vec<Patch>, Reason> {
-    let written = |branch: &Branch| -> Vec<String> {
-        branch.writes.iter().map(|patch| patch.key.clone()).collect()
-    };
-    let keys: BTreeSet<String> = fork.branches.iter().flat_map(written).collect();
+    let mut keys: BTreeMap<&str, Vec<Writer<'_>>> = BTreeMap::new();
+    for (index, branch) in fork.branches.iter().enumerate() {
+        for patch in &branch.writes {
+            let writers = keys.entry(&patch.key).or_default();
+            match writers.last_mut().filter(|last| last.index == index) {
+                Some(writer) => writer.ops.push(&patch.op),
+                None => writers.push(Writer { index, branch, ops: vec![&patch.op] }),
+            }
+        }
+    }
     let mut patches = Vec::new();
-    for key in keys {
-        patches.extend(merge_key(schema, base, fork, &key)?);
+    for (key, writers) in keys {
+        patches.extend(merge_key(schema, base, fork, (key, writers))?);
     }
     Ok(patches)
 }
@@ -67,63 +84,57 @@ fn merge_key(
     schema: &StateSchema,
     base: &State,
     fork: &ForkState,
-    key: &str,
+    (key, mut writers): (&str, Vec<Writer<'_>>),
 ) -> Result<Vec<Patch>, Reason> {
-    let ops = |branch: &'_ Branch| -> Vec<PatchOp> {
-        branch.writes.iter().filter(|p| p.key == key).map(|p| p.op.clone()).collect()
-    };
-    let writers: Vec<(usize, &Branch, Vec<PatchOp>)> = fork
-        .branches
-        .iter()
-        .enumerate()
-        .map(|(index, branch)| (index, branch, ops(branch)))
-        .filter(|(_, branch, ops)| {
-            let replaces = ops.iter().any(is_replacement);
-            !ops.is_empty() && !(replaces && branch.state.get(key) == base.get(key))
-        })
-        .collect();
-    let replaces = |ops: &[PatchOp]| ops.iter().any(is_replacement);
-    if !writers.iter().any(|(_, _, ops)| replaces(ops)) {
-        let ops = writers.into_iter().flat_map(|(_, _, ops)| ops);
+    // A branch that put back what was there before has written nothing.
+    writers.retain(|w| !(w.replaces() && w.branch.state.get(key) == base.get(key)));
+    if !writers.iter().any(Writer::replaces) {
+        let ops = writers.iter().flat_map(|writer| writer.ops.iter().copied());
         return Ok(reduce_again(schema, base, key, ops));
     }
-    let mut values = writers.iter().map(|(_, branch, _)| branch.state.get(key));
+    if !writers.iter().all(Writer::replaces) {
+        return Err(conflict(fork, key, writers.iter().map(|writer| writer.index)));
+    }
+    let mut values = writers.iter().map(|writer| writer.branch.state.get(key));
     let first = values.next().flatten();
     if values.any(|value| value != first) {
-        return Err(conflict(fork, key, writers.iter().map(|(index, ..)| *index)));
+        return Err(conflict(fork, key, writers.iter().map(|writer| writer.index)));
     }
     let op = first.map_or(PatchOp::Unset, |value| PatchOp::Set(value.clone()));
     Ok(vec![Patch { key: key.to_owned(), op }])
 }
 
-fn is_replacement(op: &PatchOp) -> bool {
-    match op {
-        PatchOp::Set(_) | PatchOp::Unset => true,
-        PatchOp::Append(_) | PatchOp::Merge(_) | PatchOp::Reduced { .. } => false,
-    }
-}
-
 /// Additive writes one after another; a custom reducer is asked again with what came before.
-fn reduce_again(
+fn reduce_again<'a>(
     schema: &StateSchema,
     base: &State,
     key: &str,
-    ops: impl Iterator<Item = PatchOp>,
+    ops: impl Iterator<Item = &'a PatchOp>,
 ) -> Vec<Patch> {
-    let mut current: State =
-        base.get(key).map(|value| (key.to_owned(), value.clone())).into_iter().collect();
-    let mut patches = Vec::new();
+    let patch = |op: PatchOp| Patch { key: key.to_owned(), op };
+    // What came before, kept only for a custom reducer.
+    let mut current: Option<State> = None;
+    let mut patches: Vec<Patch> = Vec::new();
     for op in ops {
-        let op = match op {
-            PatchOp::Reduced { update, .. } => {
-                let existing: Option<&Value> = current.get(key);
-                schema.reduce(key, existing, update)
-            }
-            PatchOp::Append(_) | PatchOp::Merge(_) | PatchOp::Set(_) | PatchOp::Unset => op,
+        if let (PatchOp::Append(items), Some(Patch { op: PatchOp::Append(all), .. })) =
+            (op, patches.last_mut())
+        {
+            all.extend(items.iter().cloned());
+            continue;
+        }
+        let PatchOp::Reduced { update, .. } = op else {
+            patches.push(patch(op.clone()));
+            continue;
         };
-        let patch = Patch { key: key.to_owned(), op };
-        current.apply(std::slice::from_ref(&patch));
-        patches.push(patch);
+        let current = current.get_or_insert_with(|| {
+            let value = base.get(key).map(|value| (key.to_owned(), value.clone()));
+            let mut state: State = value.into_iter().collect();
+            state.apply(&patches);
+            state
+        });
+        let next = patch(schema.reduce(key, current.get(key), update.clone()));
+        current.apply(std::slice::from_ref(&next));
+        patches.push(next);
     }
     patches
 }

@@ -19,10 +19,14 @@ impl Engine {
         task: &TaskRef,
         update: Update,
     ) -> Result<(Vec<Patch>, Option<Routing>), NodeError> {
-        if let Some(fault) = update.fault {
-            return Err(NodeError::permanent(fault).with_code("E_NUMBER"));
+        if let Some((code, why)) = update.fault {
+            return Err(NodeError::permanent(why).with_code(code.as_str()));
         }
         let goto = update.goto.map(|targets| self.goto(node, &targets)).transpose()?;
+        if goto.is_none() && self.graph.edges_from(&task.node).is_empty() {
+            let text = "the node has no edges and returned no goto";
+            return Err(NodeError::permanent(text));
+        }
         let empty = State::new();
         let state = progress.state_at(&task.branch).unwrap_or(&empty);
         let make = || self.write(node, state, update.writes);
@@ -79,15 +83,10 @@ impl Engine {
                 all.filter(|patch| changes(state, patch)).collect()
             }
             Writes::Whole { state: new, is_complete } => {
-                let gone = |key: &&String| {
-                    let inner = node.view(state);
-                    is_complete && inner.contains_key(*key) && !new.contains_key(*key)
-                };
-                let seen = node.view(state);
+                let seen = state.keys().filter_map(|key| Some((key, node.view.inner(key)?)));
                 let gone: Vec<Patch> = seen
-                    .keys()
-                    .filter(gone)
-                    .map(|key| Patch { key: node.view.outer(key), op: PatchOp::Unset })
+                    .filter(|(_, inner)| is_complete && !new.contains_key(*inner))
+                    .map(|(key, _)| Patch { key: key.clone(), op: PatchOp::Unset })
                     .collect();
                 let set = new.into_iter().map(|(key, value)| {
                     let key = node.view.outer(&key);
@@ -113,25 +112,27 @@ fn changes(state: &State, patch: &Patch) -> bool {
 /// Refuses what could be written and never read again, or what is too large.
 pub(super) fn check_limits(state: &State, patches: &[Patch]) -> Result<(), NodeError> {
     let mut added = 0;
-    for patch in patches {
-        let (value, len): (Option<Value>, usize) = match &patch.op {
+    for Patch { key, op } in patches {
+        added += key.len() + 4;
+        added += match op {
             PatchOp::Set(value) | PatchOp::Reduced { result: value, .. } => {
-                deep(&patch.key, value)?;
-                (None, json_len(value))
+                deep(value, 2, || key.clone())?;
+                json_len(value)
             }
             PatchOp::Append(items) => {
-                (Some(Value::Array(items.clone())), items.iter().map(|v| json_len(v) + 1).sum())
+                for (index, item) in items.iter().enumerate() {
+                    deep(item, 3, || format!("{key}[{index}]"))?;
+                }
+                items.iter().map(|item| json_len(item) + 1).sum::<usize>() + 2
             }
             PatchOp::Merge(entries) => {
-                let len = entries.iter().map(|(k, v)| k.len() + 4 + json_len(v)).sum();
-                (Some(Value::Object(entries.clone())), len)
+                for (name, entry) in entries {
+                    deep(entry, 3, || format!("{key}.{}", crate::printable(name, 40)))?;
+                }
+                entries.iter().map(|(k, v)| k.len() + 4 + json_len(v)).sum::<usize>() + 2
             }
-            PatchOp::Unset => (None, 0),
+            PatchOp::Unset => 0,
         };
-        if let Some(value) = value {
-            deep(&patch.key, &value)?;
-        }
-        added += len + patch.key.len() + 4;
     }
     // The sum is an upper bound; the exact size is asked for only when it could matter.
     let bound = state.json_len() + added;
@@ -152,8 +153,8 @@ pub(super) fn check_limits(state: &State, patches: &[Patch]) -> Result<(), NodeE
     Ok(())
 }
 
-fn deep(key: &str, value: &Value) -> Result<(), NodeError> {
-    // The state's own object is the first level.
-    check_depth_below(value, 2)
-        .map_err(|fault| NodeError::permanent(fault.within(key)).with_code("E_DEPTH"))
+/// The state's own object is level 1, so the value of a key stands at level 2.
+fn deep(value: &Value, level: usize, place: impl Fn() -> String) -> Result<(), NodeError> {
+    check_depth_below(value, level)
+        .map_err(|fault| NodeError::permanent(fault.within(&place())).with_code("E_DEPTH"))
 }

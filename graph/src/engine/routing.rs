@@ -2,7 +2,7 @@
 
 use super::Engine;
 use crate::{
-    Answered, END, Edge, Progress, Routing, Send, State, TaskRef,
+    Answered, BranchStart, END, Edge, Fork, Progress, Routing, Send, State, TaskRef,
     compile::ask,
     limits::{FORK_DEPTH_MAX, FORK_WIDTH_MAX},
 };
@@ -23,14 +23,29 @@ impl Engine {
                 Ok(self.fork_or_one(&targets.collect::<Vec<_>>()))
             }
         };
+        self.checked(progress, task, routing)
+    }
+
+    /// The routing, if the run can go there; the node's update is kept in any case.
+    pub(super) fn checked(
+        &self,
+        progress: &Progress,
+        task: &TaskRef,
+        routing: Result<Routing, String>,
+    ) -> Routing {
         let routing = routing.and_then(|routing| match &routing {
-            Routing::Fork(_) if task.branch.len() >= FORK_DEPTH_MAX => {
-                Err(format!("the fork would be {} forks deep", FORK_DEPTH_MAX + 1))
+            Routing::Fork(fork) if task.branch.len() + depth(fork) > FORK_DEPTH_MAX => {
+                let depth = task.branch.len() + depth(fork);
+                Err(format!("the fork is {depth} forks deep, the limit is {FORK_DEPTH_MAX}"))
             }
             Routing::Fork(fork) if fork.branches.len() > FORK_WIDTH_MAX => Err(format!(
                 "the fork would have {} branches, the limit is {FORK_WIDTH_MAX}",
                 fork.branches.len()
             )),
+            Routing::To(node) if node == END => match progress.join_around(&task.branch) {
+                Some(END) | None => Ok(routing),
+                Some(join) => Err(format!("it ends the run inside a fork that joins at {join:?}")),
+            },
             Routing::Fork(_) | Routing::To(_) | Routing::Unresolved(_) => Ok(routing),
         });
         routing.unwrap_or_else(|why| {
@@ -77,4 +92,13 @@ impl Engine {
             false => Routing::Fork(fork),
         }
     }
+}
+
+/// How many forks lie inside one another, this one included.
+fn depth(fork: &Fork) -> usize {
+    let inner = fork.branches.iter().map(|branch| match branch {
+        BranchStart::Fork(inner) => depth(inner),
+        BranchStart::Node { .. } | BranchStart::Join => 0,
+    });
+    1 + inner.max().unwrap_or(0)
 }

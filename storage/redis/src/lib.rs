@@ -16,6 +16,7 @@ mod script;
 mod socket;
 mod wake;
 
+use holdpoint_graph::Namespace;
 use holdpoint_storage::{Store, StoreError};
 
 pub use config::RedisConfig;
@@ -50,5 +51,9 @@ impl Store for RedisStore {
     fn describe(&self) -> String {
         let config = self.conn.config();
         format!("redis {} namespace {}", config.place(), config.namespace)
+    }
+
+    fn namespace(&self) -> &Namespace {
+        &self.conn.config().namespace
     }
 }

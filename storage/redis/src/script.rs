@@ -183,7 +183,8 @@ mod tests {
     fn used(source: &str, table: &str) -> usize {
         let code = source.lines().filter(|line| !line.trim_start().starts_with("--"));
         let text: String = code.map(|line| format!("{line}\n")).collect();
-        let indexes = text.split(&format!("{table}[")).skip(1).filter_map(|rest| {
+        let opening = format!("{table}[");
+        let indexes = text.split(opening.as_str()).skip(1).filter_map(|rest| {
             rest.split_once(']')?.0.parse::<usize>().ok()
         });
         indexes.max().unwrap_or(0)

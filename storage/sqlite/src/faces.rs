@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdpoint_graph::{GraphId, QueueId, RequestId, RunId, SessionId, WorkerId};
+use holdpoint_graph::{GraphId, Namespace, QueueId, RequestId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry, Inspect,
@@ -241,6 +241,10 @@ impl Maintain for SqliteStore {
 }
 
 impl Store for SqliteStore {
+    fn namespace(&self) -> &Namespace {
+        &self.config().namespace
+    }
+
     fn describe(&self) -> String {
         let config = self.config();
         let (location, namespace) = (&config.location, &config.namespace);

@@ -1,7 +1,7 @@
 //! Commits: records, snapshots, counters and ends, in one step or not at all.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a property fails by a panic")]
 
-use holdpoint_graph::{End, Namespace, ReasonCode, RunId, RunStatus};
+use holdpoint_graph::{End, ReasonCode, RunId, RunStatus};
 
 use super::{
     Bench,
@@ -25,7 +25,7 @@ pub async fn commit_appends_records(bench: &dyn Bench) {
     let part = world.journal(&id("r1"), 0, 100).await.unwrap().unwrap();
     assert_eq!(part.records, [first.records.clone(), second.records.clone()].concat());
     assert_eq!((part.from, part.head.seq, &part.head.hash), (0, 5, &second.hash));
-    let mut chain = Chain::start(&namespace(), &id("r1"));
+    let mut chain = Chain::start(world.namespace(), &id("r1"));
     for (number, record) in part.records.iter().enumerate() {
         assert_eq!(chain.decode(record).unwrap().seq, number as u64);
     }
@@ -106,6 +106,26 @@ pub async fn wrong_place_is_refused(bench: &dyn Bench) {
         assert_eq!(world.head_of(&id("r1")).await, head, "nothing was written");
     }
     world.done(&good).await;
+}
+
+/// Of commits that race for one number, one is written and the others are told.
+pub async fn racing_commits_take_one_number(bench: &dyn Bench) {
+    let world = World::new(bench).await;
+    let claimed = world.running("r1").await;
+    let send = |_| {
+        let store = world.store.clone();
+        let request = world.draft(&claimed, 1, Disposition::Continue);
+        tokio::spawn(async move { store.commit(&request).await.unwrap() })
+    };
+    let mut done = 0;
+    for sending in (0..8).map(send).collect::<Vec<_>>() {
+        match sending.await.unwrap() {
+            CommitReply::Done { .. } => done += 1,
+            CommitReply::Sequence { seq } => assert_eq!(seq, 1),
+            other @ (CommitReply::Fenced | CommitReply::Cancelled) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((done, world.head_of(&id("r1")).await.seq), (1, 1));
 }
 
 /// A repeat of a commit is answered as done and writes nothing, whatever the state is by now.
@@ -290,8 +310,4 @@ pub async fn reschedule_waits_for_its_time(bench: &dyn Bench) {
     let request = world.draft(&claimed, 1, Disposition::Reschedule { until_ms: past });
     assert_eq!(world.done(&request).await.0, RunStatus::Queued);
     assert_eq!(world.claim_next().await.head.run.as_str(), "r1");
-}
-
-fn namespace() -> Namespace {
-    id("conformance")
 }

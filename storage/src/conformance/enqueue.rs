@@ -137,6 +137,31 @@ pub async fn repeat_wins_over_its_key(bench: &dyn Bench) {
     assert_eq!(world.create(&item).await, Enqueued::Repeated { run, status });
 }
 
+/// Producers that race with one key make one run; all others are told of it.
+pub async fn racing_keys_make_one_run(bench: &dyn Bench) {
+    let world = World::new(bench).await;
+    let send = |number: u32| {
+        let (store, item) = (world.store.clone(), keyed(&format!("r{number}"), "order-7", "h1"));
+        tokio::spawn(async move { store.enqueue(&[item], false).await.unwrap().items.remove(0) })
+    };
+    let (mut created, mut existing) = (Vec::new(), Vec::new());
+    for sending in (0..12).map(send).collect::<Vec<_>>() {
+        match sending.await.unwrap() {
+            Enqueued::Created { run, .. } => created.push(run),
+            Enqueued::Existing { run, .. } => existing.push(run),
+            other @ (Enqueued::Repeated { .. }
+            | Enqueued::KeyConflict { .. }
+            | Enqueued::RunExists
+            | Enqueued::SessionBusy { .. }
+            | Enqueued::SessionGraph { .. }
+            | Enqueued::QueueFull { .. }) => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((created.len(), existing.len()), (1, 11));
+    assert!(existing.iter().all(|run| *run == created[0]));
+    assert_eq!(world.claim_up_to(99).await.len(), 1);
+}
+
 /// A full queue refuses with its depth; scheduled runs count, running ones and other queues do not.
 pub async fn queue_depth_is_kept(bench: &dyn Bench) {
     let world = World::new(bench).await;

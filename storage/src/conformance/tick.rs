@@ -255,6 +255,30 @@ pub async fn tick_keeps_its_limit(bench: &dyn Bench) {
     assert_eq!(names(closed), ["r0", "r1", "r2", "r3", "r4"]);
 }
 
+/// Ticks of several workers at the same time close each run once.
+pub async fn ticks_do_not_overlap(bench: &dyn Bench) {
+    let world = World::new(bench).await;
+    for number in 0..6 {
+        let expired = new_run(&format!("r{number}"));
+        world.created(&NewRun { expires: Some(When::In(0)), ..expired }).await;
+    }
+    let mut closed: Vec<RunId> = Vec::new();
+    while closed.len() < 6 {
+        let tick = |number: u32| {
+            let store = world.store.clone();
+            let worker = id(&format!("w{number}"));
+            let request = TickRequest { worker, max: 2, ..tick_request() };
+            tokio::spawn(async move { store.tick(&request).await.unwrap().closing })
+        };
+        for ticking in (0..6).map(tick).collect::<Vec<_>>() {
+            closed.extend(ticking.await.unwrap().into_iter().map(|claimed| claimed.head.run));
+        }
+        super::world::look_again().await;
+    }
+    closed.sort();
+    assert_eq!(names(closed), ["r0", "r1", "r2", "r3", "r4", "r5"]);
+}
+
 async fn claim_for(world: &World, name: &str, lease_ms: i64) -> ClaimedRun {
     world.created(&new_run(name)).await;
     let request = ClaimRequest { lease_ms, ..claim_request("w1", 1) };

@@ -244,6 +244,7 @@ pub async fn sound_store_has_no_findings(bench: &dyn Bench) {
 pub async fn namespaces_are_apart(bench: &dyn Bench) {
     let one = World::named(bench, "one").await;
     let two = World::named(bench, "two").await;
+    assert_eq!((one.namespace().as_str(), two.namespace().as_str()), ("one", "two"));
     let keyed = NewRun { key: Some(id("k1")), ..session_run("r1", IfBusy::Reject) };
     one.created(&keyed).await;
     assert!(two.head(&keyed.run).await.unwrap().is_none());

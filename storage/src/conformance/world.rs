@@ -5,7 +5,7 @@ use std::{fmt::Debug, ops::Deref, str::FromStr, sync::Arc, time::Duration};
 
 use holdpoint_graph::{End, Event, Fingerprint, RunId, RunStatus, fingerprint::of_parts};
 
-use super::{Bench, namespace};
+use super::Bench;
 use crate::{
     Address, AppendRequest, Chain, ClaimRequest, ClaimedRun, CommitReply, CommitRequest,
     Disposition, Enqueued, IfBusy, InboxEntry, Lane, Lease, NewRun, OpenedInterrupt, Random,
@@ -22,7 +22,6 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct World {
     /// The store, for tasks that need their own handle.
     pub(crate) store: Arc<dyn Store>,
-    name: String,
 }
 
 impl Deref for World {
@@ -40,7 +39,7 @@ impl World {
 
     /// The world of a namespace.
     pub(crate) async fn named(bench: &dyn Bench, name: &str) -> Self {
-        Self { store: bench.fresh(&namespace(name)).await, name: name.to_owned() }
+        Self { store: bench.fresh(&id(name)).await }
     }
 
     /// Stores one run and returns what the store said of it.
@@ -180,7 +179,7 @@ impl World {
     }
 
     fn chain(&self, head: &RunHead) -> Chain {
-        Chain::at(&namespace(&self.name), &head.run, head.seq, &head.hash).unwrap()
+        Chain::at(self.namespace(), &head.run, head.seq, &head.hash).unwrap()
     }
 
     /// Sends an answer to one question.

@@ -34,8 +34,10 @@ h.worker = string.match(v[12] or '', '^[^|]+')
 if not (h.queue and h.prio and h.snap and h.claims and h.worker) then
   corrupt(run, 'its header is cut or altered')
 end
-local lists = ARGV[12] and {tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])} or {0, 0, 0}
-local records, first = tonumber(ARGV[11]), ARGV[12] and 17 or 12
+local records = tonumber(ARGV[11])
+local has_more = #ARGV > 11 + records
+local lists, first = {0, 0, 0}, 12
+if has_more then lists, first = {ARGV[13] + 0, ARGV[14] + 0, ARGV[15] + 0}, 17 end
 local keys = first + records
 local opened, open = keys + lists[1], nil
 local closed = opened + 4 * lists[2]
@@ -70,7 +72,7 @@ local state = what == 'c' and 'r' or what
 local is_timed = (what == 's' or what == 'p') and until_ms ~= ''
 if is_timed and tonumber(until_ms) <= now then state = 'q' end
 if what == 'F' then state = string.sub(until_ms, 1, 1) end
-if ARGV[12] and ARGV[12] ~= '' then h.l = ARGV[12] end
+if has_more and ARGV[12] ~= '' then h.l = ARGV[12] end
 h.lane, h.score = lane_of(h, h.l), int((9 - h.prio) * 1e13 + h.order)
 local place = state == 'q' and turn(run, h)
 local after, after_head
@@ -82,7 +84,7 @@ for i = first, keys - 1, 1000 do
 end
 for i = first, keys - 1 do bytes = bytes + #ARGV[i] end
 h.tail = int(h.tail + bytes)
-if ARGV[16] == '1' then
+if has_more and ARGV[16] == '1' then
   redis.call('SET', T .. 'z:' .. run, ARGV[#ARGV])
   h.snap, h.tail = string.match(ARGV[7], '^%d+'), '0'
 end

@@ -1,0 +1,80 @@
+//! `signal`, `approve` and `reject`.
+
+use holdpoint_graph::limits;
+use holdpoint_producer::{SignalOptions, SignalOutcome, Signalled};
+
+use crate::{
+    args::runs::{Decision, Signal, Target},
+    context::{Context, run_id},
+    failure::Stop,
+    input,
+    place::Access,
+};
+
+/// `signal`: any answer.
+pub(crate) async fn signal(context: &Context, args: &Signal) -> Result<(), Stop> {
+    let mut options = options(&args.target)?;
+    if let Some(text) = &args.answer {
+        // A byte more than the library takes, so that its own limit is the one that is named.
+        let answer = input::json_argument("answer", text, limits::ANSWER_BYTES_MAX)?;
+        options = options.answer(answer);
+    }
+    send(context, options).await
+}
+
+/// `approve` and `reject`: the answers of a gate.
+pub(crate) async fn decide(
+    context: &Context,
+    args: &Decision,
+    is_approval: bool,
+) -> Result<(), Stop> {
+    let options = options(&args.target)?;
+    let options = if is_approval { options.approve() } else { options.reject() };
+    send(context, options).await
+}
+
+fn options(target: &Target) -> Result<SignalOptions, Stop> {
+    let mut options = match (&target.run, &target.session) {
+        (Some(run), _) => SignalOptions::run(run_id(run)?.as_str()),
+        (None, session) => SignalOptions::session(session.clone().unwrap_or_default()),
+    };
+    if let Some(interrupt) = &target.interrupt {
+        options = options.interrupt(interrupt);
+    }
+    if let Some(gate) = &target.gate {
+        options = options.gate(gate);
+    }
+    if let Some(comment) = &target.comment {
+        options = options.comment(comment);
+    }
+    if let Some(key) = &target.key {
+        options = options.key(key);
+    }
+    if let Some(args_hash) = &target.args_hash {
+        options = options.args_hash(args_hash);
+    }
+    Ok(options.by(who(target.by.as_ref())))
+}
+
+/// Who acts: whoever is named, or the user of the system.
+pub(crate) fn who(by: Option<&String>) -> String {
+    let user = || std::env::var("USER").ok().filter(|user| !user.is_empty());
+    by.cloned().or_else(user).unwrap_or_else(|| "cli".to_owned())
+}
+
+async fn send(context: &Context, options: SignalOptions) -> Result<(), Stop> {
+    let producer = context.producer(Access::Existing).await?;
+    let done = producer.signal(&options).await?;
+    context.out.show(&done, || human(context, &done))
+}
+
+fn human(context: &Context, done: &Signalled) -> String {
+    let run = context.out.paint.bold(done.run.as_str());
+    let by = holdpoint_graph::printable(&done.decided_by, 80);
+    match done.outcome {
+        SignalOutcome::Delivered => format!("answered {run} as {by}"),
+        SignalOutcome::Kept => {
+            format!("kept for {run} as {by}: the gate takes it when it opens")
+        }
+    }
+}

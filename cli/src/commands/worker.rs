@@ -1,0 +1,165 @@
+//! `worker`: a process that claims and runs, and a small one around it that notices its death.
+
+use std::{sync::Arc, time::Duration};
+
+use holdpoint_graph::{QueueId, WorkerId};
+use holdpoint_storage::Store;
+use holdpoint_worker::{
+    ENV_WORKER_ID, Shutdown, StoreFactory, SupervisorConfig, Worker, WorkerConfig, WorkerEnd,
+    die_with_parent, is_child, supervise,
+};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::{
+    args,
+    context::{Context, block_on, block_on_threads, duration, number},
+    failure::{Failure, Stop},
+    logs,
+    place::{self, Access},
+    settings::Settings,
+};
+
+/// The longest pause between two tries to reach a store that is not there yet.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// Works until it is told to end.
+pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), Stop> {
+    logs::start(&context, "info")?;
+    let flags = context.settings.worker(flags);
+    let config = config(&flags)?;
+    context.insist_on_good_graphs()?;
+    if flags.no_supervisor || is_child() {
+        return block_on_threads(Box::pin(work(context, config)));
+    }
+    block_on(watch(context, config))
+}
+
+/// The settings of a worker, from its options.
+pub(crate) fn config(flags: &args::worker::Worker) -> Result<WorkerConfig, Stop> {
+    let mut config = match duration("lease", flags.lease.as_ref())? {
+        Some(lease) => WorkerConfig::with_lease(lease),
+        None => WorkerConfig::default(),
+    };
+    if let Some(concurrency) = number("concurrency", flags.concurrency.as_ref())? {
+        config.concurrency = concurrency;
+    }
+    if let Some(queues) = &flags.queues {
+        let queues = queues.split(',').map(str::trim).map(QueueId::new);
+        config.queues = queues.collect::<Result<_, _>>()?;
+    }
+    if let Some(drain) = duration("drain", flags.drain.as_ref())? {
+        config.drain = drain;
+    }
+    if let Some(max_crashes) = number("max_crashes", flags.max_crashes.as_ref())? {
+        config.max_crashes = max_crashes;
+    }
+    config.exit_when_idle = flags.exit_when_idle;
+    config.check()?;
+    Ok(config)
+}
+
+/// The supervisor: starts this program again as its child, with the same arguments.
+async fn watch(context: Context, config: WorkerConfig) -> Result<(), Stop> {
+    let program = std::env::current_exe()
+        .map_err(|fault| broken(format!("the program's own path is unknown: {fault}")))?;
+    let Some(store) = patient_open(&context.settings, &Shutdown::new()).await? else {
+        return Ok(());
+    };
+    let supervisor = SupervisorConfig::new(program, context.args.clone(), &config);
+    let code = supervise(supervisor, store)
+        .await
+        .map_err(|fault| broken(format!("the worker cannot be started: {fault}")))?;
+    match u8::try_from(code).unwrap_or(1) {
+        0 => Ok(()),
+        code => Err(Stop::Exit(code)),
+    }
+}
+
+/// The worker itself.
+async fn work(context: Context, config: WorkerConfig) -> Result<(), Stop> {
+    let shutdown = Shutdown::new();
+    die_with_parent(shutdown.clone());
+    let signals = end_on_signals(shutdown.clone())?;
+    let Some(store) = patient_open(&context.settings, &shutdown).await? else {
+        return Ok(());
+    };
+    let graphs = context.graphs.iter().cloned().collect();
+    let mut worker = Worker::new(store, graphs, config)?;
+    if let Some(factory) = upkeep_store(&context.settings) {
+        worker = worker.with_upkeep_store(factory);
+    }
+    if let Ok(id) = std::env::var(ENV_WORKER_ID) {
+        worker = worker.with_id(WorkerId::new(id)?);
+    }
+    let end = Box::pin(worker.run(shutdown)).await;
+    signals.abort();
+    ended(end)
+}
+
+/// What the end of a worker means for its process.
+pub(crate) fn ended(end: WorkerEnd) -> Result<(), Stop> {
+    match end {
+        WorkerEnd::Drained | WorkerEnd::Idle => Ok(()),
+        WorkerEnd::Aborted { left } => {
+            tracing::warn!(left, "ended with runs that took no notice; their leases are back");
+            Ok(())
+        }
+        WorkerEnd::Failed(why) => Err(broken(why)),
+    }
+}
+
+fn broken(why: String) -> Stop {
+    Failure::new("E_WORKER", 1, why).into()
+}
+
+/// SIGTERM and SIGINT: the first drains, the second hands back at once.
+pub(crate) fn end_on_signals(shutdown: Shutdown) -> Result<tokio::task::JoinHandle<()>, Stop> {
+    let watch = |kind| {
+        signal(kind).map_err(|fault| broken(format!("signals cannot be watched: {fault}")))
+    };
+    let (mut terminate, mut interrupt) =
+        (watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?);
+    Ok(tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            shutdown.next();
+        }
+    }))
+}
+
+/// Opens the store, and waits for one that is not there yet. None: told to end before.
+async fn patient_open(
+    settings: &Settings,
+    shutdown: &Shutdown,
+) -> Result<Option<Arc<dyn Store>>, Stop> {
+    let mut pause = Duration::from_millis(100);
+    loop {
+        let failure = match place::open(settings, Access::Create).await {
+            Ok(store) => return Ok(Some(store)),
+            Err(Stop::Failed(failure)) if failure.code == "E_STORE_UNAVAILABLE" => failure,
+            Err(stop) => return Err(stop),
+        };
+        tracing::warn!(cause = failure.message, "waiting for the store");
+        tokio::select! {
+            () = shutdown.draining() => return Ok(None),
+            () = tokio::time::sleep(pause) => {}
+        }
+        pause = (pause * 2).min(PAUSE_MAX);
+    }
+}
+
+/// A store of its own for the lease keeper, where the store has connections that a busy runtime
+/// would delay.
+pub(crate) fn upkeep_store(settings: &Settings) -> Option<StoreFactory> {
+    if settings.store.starts_with("sqlite:") {
+        return None;
+    }
+    let settings = settings.clone();
+    Some(Arc::new(move || {
+        let settings = settings.clone();
+        Box::pin(async move { place::open_for_upkeep(&settings).await })
+    }))
+}

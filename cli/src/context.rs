@@ -1,0 +1,136 @@
+//! What every command has: where to write, what was set, which graphs there are.
+
+use std::{future::Future, time::Duration};
+
+use holdpoint_executor::GraphSet;
+use holdpoint_graph::{Code, GraphFaults, Refusal, RunId, limits};
+use holdpoint_producer::{Producer, parse_duration};
+
+use crate::{
+    failure::{Failure, Stop},
+    out::Out,
+    place::{self, Access},
+    settings::Settings,
+};
+
+/// What every command has.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// Where to write.
+    pub(crate) out: Out,
+    /// What was set.
+    pub(crate) settings: Settings,
+    /// The program's graphs.
+    pub(crate) graphs: GraphSet,
+    /// What is wrong with the others.
+    pub(crate) faults: Vec<GraphFaults>,
+    /// The program's name as people call it.
+    pub(crate) program: String,
+}
+
+impl Context {
+    pub(crate) fn new(
+        out: Out,
+        settings: Settings,
+        graphs: GraphSet,
+        faults: Vec<GraphFaults>,
+        program: String,
+    ) -> Self {
+        Self { out, settings, graphs, faults, program }
+    }
+
+    /// A producer over the store.
+    pub(crate) async fn producer(&self, access: Access) -> Result<Producer, Stop> {
+        let store = place::open(&self.settings, access).await?;
+        Ok(Producer::new(store, self.settings.namespace.clone()))
+    }
+
+    /// Fails when a graph of the program has faults: what it would do is not what was written.
+    pub(crate) fn insist_on_good_graphs(&self) -> Result<(), Stop> {
+        let Some(faults) = self.faults.first() else { return Ok(()) };
+        let text = faults.to_string();
+        let first = text.lines().next().unwrap_or_default();
+        Err(Failure::of(faults.code(), first)
+            .with_fix(format!("{} graphs validate shows all of them", self.program))
+            .into())
+    }
+
+    /// The command that people type for `rest` on the same store.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        let mut command = self.program.clone();
+        if self.settings.store != "sqlite:holdpoint.db" && std::env::var_os("HOLDPOINT_STORE").is_none() {
+            command.push_str(&format!(" --store {}", quoted(&self.settings.store)));
+        }
+        if self.settings.namespace.as_str() != "default" {
+            command.push_str(&format!(" --namespace {}", self.settings.namespace));
+        }
+        format!("{command} {rest}")
+    }
+}
+
+/// Runs a one-shot command.
+pub(crate) fn block_on<F: Future<Output = Result<(), Stop>>>(work: F) -> Result<(), Stop> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    ended(runtime, work)
+}
+
+/// Runs a command that runs graphs.
+pub(crate) fn block_on_threads<F: Future<Output = Result<(), Stop>>>(work: F) -> Result<(), Stop> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    ended(runtime, work)
+}
+
+fn ended<F: Future<Output = Result<(), Stop>>>(
+    runtime: std::io::Result<tokio::runtime::Runtime>,
+    work: F,
+) -> Result<(), Stop> {
+    let runtime = runtime.map_err(|fault| {
+        Failure::new("E_RUNTIME", 1, format!("the system gives no threads: {fault}"))
+    })?;
+    let ended = runtime.block_on(work);
+    // A node that never returns must not keep the process.
+    runtime.shutdown_timeout(Duration::from_millis(200));
+    ended
+}
+
+/// Reads a run's id.
+pub(crate) fn run_id(text: &str) -> Result<RunId, Stop> {
+    Ok(RunId::new(text)?)
+}
+
+/// Reads an option that is a duration.
+pub(crate) fn duration(field: &str, text: Option<&String>) -> Result<Option<Duration>, Stop> {
+    Ok(text.map(|text| parse_duration(field, text)).transpose()?)
+}
+
+/// Reads an option that is a whole number.
+pub(crate) fn number<T: std::str::FromStr>(
+    field: &str,
+    text: Option<&String>,
+) -> Result<Option<T>, Stop> {
+    let read = |text: &String| {
+        text.parse::<T>().map_err(|_| {
+            let shown = holdpoint_graph::printable(text, 40);
+            Refusal::new(Code::Range, field, format!("is {shown:?}, a whole number was expected"))
+        })
+    };
+    Ok(text.map(read).transpose()?)
+}
+
+/// Reads the size of a page: 1 to 200, 50 when none is given.
+pub(crate) fn page_size(text: Option<&String>) -> Result<usize, Stop> {
+    let (size, max) = (number::<usize>("limit", text)?.unwrap_or(50), limits::PAGE_MAX);
+    if (1..=max).contains(&size) {
+        return Ok(size);
+    }
+    Err(Refusal::new(Code::Range, "limit", format!("is {size}, it must be 1 to {max}")).into())
+}
+
+/// Quotes a word for the shell when it needs to be.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._~@-:/+=,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}

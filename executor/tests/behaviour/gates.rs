@@ -1,0 +1,382 @@
+//! Gates and asks: parked, answered once, never passed without a decision.
+
+use holdpoint_executor::Outcome;
+use holdpoint_graph::{
+    Event, Gate, InterruptId, NodeContext, NodeOptions, Question, RunStatus, State, StateGraph,
+    Update,
+};
+use holdpoint_storage::{Address, SignalReply};
+use serde_json::{Value, json};
+
+use crate::{
+    bench::{Bench, Log, on_each_store},
+    nodes::logged,
+};
+
+/// a, gate-1 before b, gate-2 before z; nodes log their names.
+fn two_gates(log: &Log) -> StateGraph {
+    let gated = |name: &str| NodeOptions::new().gate(Gate::new(name, Question::new("Go on?")));
+    StateGraph::new("gates")
+        .add_node("a", logged("a", log))
+        .add_node_with("b", gated("gate-1"), logged("b", log))
+        .add_node_with("z", gated("gate-2"), logged("z", log))
+        .add_edge("a", "b")
+        .add_edge("b", "z")
+        .set_entry_point("a")
+        .set_finish_point("z")
+}
+
+async fn open(bench: &Bench, run: &holdpoint_graph::RunId) -> InterruptId {
+    let page = bench.store.questions(Some(run), None, 10).await.unwrap();
+    assert_eq!(page.rows.len(), 1);
+    page.rows[0].interrupt.clone()
+}
+
+fn yes() -> Value {
+    json!({ "approve": true })
+}
+
+/// T3 and B3: the second of two equal approvals does not open the next gate.
+#[tokio::test]
+async fn a_second_click_opens_nothing() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        bench.add(two_gates(&log).compile().unwrap());
+        let run = bench.enqueue("gates", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        let first = open(&bench, &run).await;
+        let address = Address::Interrupt(first.clone());
+        let reply = bench.signal(&run, address.clone(), yes()).await;
+        assert!(matches!(reply, SignalReply::Delivered { .. }));
+        let reply = bench.signal(&run, address.clone(), yes()).await;
+        assert!(matches!(reply, SignalReply::Decided { .. }), "{reply:?}");
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        let reply = bench.signal(&run, address, yes()).await;
+        assert_eq!(reply, SignalReply::NotOpen);
+        assert_ne!(open(&bench, &run).await, first);
+        assert_eq!(log.all(), ["a", "b"]);
+        bench.answer(&run, yes()).await;
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        assert_eq!(log.all(), ["a", "b", "z"]);
+    })
+    .await;
+}
+
+/// T4 and B2: a worker that dies after the node before a gate, before the park, approves nothing.
+#[tokio::test]
+async fn a_crash_before_the_park_approves_nothing() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        bench.add(two_gates(&log).compile().unwrap());
+        let run = bench.enqueue("gates", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&run, yes()).await;
+        // Each owner dies right before its commits 1, 2, ... until nothing is left to do.
+        for number in 1..=3 {
+            let faulty =
+                holdpoint_testkit::FaultyStore::new(bench.store.clone(), move |name, at| {
+                    let dies = name == "commit" && at == number;
+                    if dies {
+                        holdpoint_testkit::Fault::HangBefore
+                    } else {
+                        holdpoint_testkit::Fault::Pass
+                    }
+                });
+            let faulty = std::sync::Arc::new(faulty);
+            let work = bench.over(std::sync::Arc::clone(&faulty) as _);
+            let working = tokio::spawn(async move { work.work().await });
+            holdpoint_testkit::until_async(
+                "the end",
+                std::time::Duration::from_secs(10),
+                async || (working.is_finished() || faulty.count("commit") >= number).then_some(()),
+            )
+            .await;
+            working.abort();
+            let _ = working.await;
+            bench.lose("w1").await;
+        }
+        bench.drain().await;
+        assert_eq!(bench.status(&run).await, RunStatus::Parked);
+        assert_eq!(log.count("z"), 0);
+        let progress = bench.progress(&run).await;
+        assert_eq!(progress.open().next().unwrap().gate.as_deref(), Some("gate-2"));
+        let answered = bench.count(&run, "interrupt_answered").await;
+        assert_eq!(answered, 1);
+    })
+    .await;
+}
+
+/// B4: the answer reaches the node as it was given, whatever it is.
+#[tokio::test]
+async fn the_answer_reaches_the_node_unchanged() {
+    on_each_store(async |mut bench: Bench| {
+        let graph = StateGraph::new("g")
+            .add_interrupt_node("gate", |ctx: NodeContext, _: State| async move {
+                let answer = ctx.answer().expect("the gate was answered");
+                Ok(Update::new().set("got", &answer.value).set("by", &answer.by))
+            })
+            .set_entry_point("gate")
+            .set_finish_point("gate");
+        bench.add(graph.compile().unwrap());
+        let answers = [
+            json!({ "ok": false }),
+            json!(null),
+            json!(false),
+            json!(0),
+            json!(""),
+            json!([]),
+            json!({}),
+            json!("null"),
+            json!({ "3f2a3f2a3f2a3f2a3f2a3f2a3f2a3f2a": "x" }),
+            json!("x".repeat(200_000)),
+        ];
+        for answer in answers {
+            let run = bench.enqueue("g", json!({})).await;
+            assert_eq!(bench.work().await, Some(Outcome::Parked));
+            bench.answer(&run, answer.clone()).await;
+            assert_eq!(bench.work().await, Some(Outcome::Completed));
+            let state = bench.state(&run).await;
+            assert_eq!((state.get("got"), state.get("by")), (Some(&answer), Some(&json!("ann"))));
+        }
+    })
+    .await;
+}
+
+/// A rejection goes where the gate says, and the gated node does not run.
+#[tokio::test]
+async fn a_rejection_takes_its_own_way() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let gate = Gate::new("c", Question::new("Go on?")).reject_to("rejected");
+        let graph = StateGraph::new("g")
+            .add_node("a", logged("a", &log))
+            .add_node_with("c", NodeOptions::new().gate(gate), logged("c", &log))
+            .add_node("rejected", logged("rejected", &log))
+            .add_edge("a", "c")
+            .set_entry_point("a")
+            .set_finish_point("c")
+            .set_finish_point("rejected");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&run, json!({ "approve": false })).await;
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        assert_eq!(log.all(), ["a", "rejected"]);
+    })
+    .await;
+}
+
+/// A node that asks twice: each answer goes to its own question; steps before are not repeated.
+#[tokio::test]
+async fn two_asks_of_one_node_get_their_own_answers() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let node = log.clone();
+        let graph = StateGraph::new("g")
+            .add_node("n", move |ctx: NodeContext, _: State| {
+                let log = node.clone();
+                async move {
+                    log.add("top");
+                    ctx.step("effect", || async {
+                        log.add("effect");
+                        Ok(())
+                    })
+                    .await?;
+                    let first = ctx.ask("first", Question::new("One?")).await?;
+                    let second = ctx.ask("second", Question::new("Two?")).await?;
+                    Ok(Update::new().set("first", first.value).set("second", second.value))
+                }
+            })
+            .set_entry_point("n")
+            .set_finish_point("n");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&run, json!(1)).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&run, json!(2)).await;
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        assert_eq!((log.count("top"), log.count("effect")), (3, 1));
+        let state = bench.state(&run).await;
+        assert_eq!((state.get("first"), state.get("second")), (Some(&json!(1)), Some(&json!(2))));
+    })
+    .await;
+}
+
+/// A node that asks otherwise than before fails loudly; no answer is swapped.
+#[tokio::test]
+async fn a_node_that_asks_in_another_order_fails() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let node = log.clone();
+        let graph = StateGraph::new("g")
+            .add_node("n", move |ctx: NodeContext, _: State| {
+                node.add("top");
+                let key = if node.count("top") == 1 { "first" } else { "other" };
+                async move {
+                    let answer = ctx.ask(key, Question::new("?")).await?;
+                    Ok(Update::new().set("got", answer.value))
+                }
+            })
+            .set_entry_point("n")
+            .set_finish_point("n");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&run, json!(1)).await;
+        assert!(matches!(bench.work().await, Some(Outcome::Failed(_))));
+        let progress = bench.progress(&run).await;
+        let message = &progress.reason().unwrap().message;
+        assert!(message.contains("NonDeterministicNode"), "{message}");
+        assert_eq!(progress.state().get("got"), None);
+    })
+    .await;
+}
+
+/// Code that throws the pause away cannot go on without the answer.
+#[tokio::test]
+async fn a_pause_cannot_be_swallowed() {
+    on_each_store(async |mut bench: Bench| {
+        let graph = StateGraph::new("g")
+            .add_node("n", |ctx: NodeContext, _: State| async move {
+                let asked = ctx.ask("q", Question::new("?"));
+                let quick = std::future::ready(());
+                tokio::select! {
+                    biased;
+                    answer = asked => { answer?; }
+                    () = quick => {}
+                }
+                Ok(Update::new().set("went_on", true))
+            })
+            .set_entry_point("n")
+            .set_finish_point("n");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        let outcome = bench.work().await.unwrap();
+        assert!(matches!(outcome, Outcome::Parked | Outcome::Failed(_)), "{outcome:?}");
+        assert_eq!(bench.state(&run).await.get("went_on"), None);
+    })
+    .await;
+}
+
+/// IN-16: when a branch fails for good while another is parked, the question closes; a redrive
+/// asks again under a new id.
+#[tokio::test]
+async fn a_failure_beside_a_question_closes_it() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let bad = log.clone();
+        let graph = StateGraph::new("g")
+            .add_router("start")
+            .add_interrupt_node("asks", logged("asks", &log))
+            .add_node_with(
+                "bad",
+                NodeOptions::new().retry(holdpoint_graph::RetryPolicy::once()),
+                move |_: NodeContext, _: State| {
+                    bad.add("bad");
+                    let first = bad.count("bad") == 1;
+                    async move {
+                        if first {
+                            Err(holdpoint_graph::NodeError::permanent("no"))
+                        } else {
+                            Ok(())
+                        }
+                    }
+                },
+            )
+            .add_edge("start", "asks")
+            .add_edge("start", "bad")
+            .set_entry_point("start")
+            .set_finish_point("asks")
+            .set_finish_point("bad");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        assert!(matches!(bench.work().await, Some(Outcome::Failed(_))));
+        let opened = |events: Vec<Event>| -> Vec<InterruptId> {
+            let id = |event: &Event| match event {
+                Event::InterruptOpened { interrupt } => Some(interrupt.interrupt.clone()),
+                _ => None,
+            };
+            events.iter().filter_map(id).collect()
+        };
+        let first = opened(bench.events(&run).await);
+        assert_eq!(first.len(), 1);
+        let reply = bench.signal(&run, Address::Interrupt(first[0].clone()), json!(1)).await;
+        assert_eq!(reply, SignalReply::Final { status: RunStatus::Failed });
+        assert!(bench.store.questions(None, None, 10).await.unwrap().rows.is_empty());
+        crate::faults::redrive(&bench, &run).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        assert_ne!(open(&bench, &run).await, first[0]);
+        bench.answer(&run, json!(2)).await;
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        assert_eq!((log.count("asks"), log.count("bad")), (1, 2));
+    })
+    .await;
+}
+
+/// IN-03: a bare answer to two open questions is refused and consumes nothing.
+#[tokio::test]
+async fn a_bare_answer_to_two_questions_is_refused() {
+    on_each_store(async |mut bench: Bench| {
+        let asks = |key: &'static str| {
+            move |ctx: NodeContext, _: State| async move {
+                let answer = ctx.ask(key, Question::new("?")).await?;
+                Ok(Update::new().set(key, answer.value))
+            }
+        };
+        let graph = StateGraph::new("g")
+            .add_router("start")
+            .add_node("l", asks("l"))
+            .add_node("r", asks("r"))
+            .add_edge("start", "l")
+            .add_edge("start", "r")
+            .set_entry_point("start")
+            .set_finish_point("l")
+            .set_finish_point("r");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        let reply = bench.signal(&run, Address::Only, json!(1)).await;
+        let SignalReply::Ambiguous { open } = reply else { panic!("{reply:?}") };
+        assert_eq!(open.len(), 2);
+        for (n, id) in open.into_iter().enumerate() {
+            let reply = bench.signal(&run, Address::Interrupt(id), json!(n)).await;
+            assert!(matches!(reply, SignalReply::Delivered { .. }));
+        }
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        let state = bench.state(&run).await;
+        let got = [state.get("l").cloned(), state.get("r").cloned()];
+        assert!(got.contains(&Some(json!(0))) && got.contains(&Some(json!(1))), "{got:?}");
+    })
+    .await;
+}
+
+/// A question whose deadline has passed is answered by its default.
+#[tokio::test]
+async fn a_deadline_answers() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let question = Question::new("?")
+            .deadline(std::time::Duration::from_millis(30), json!({ "approve": false }));
+        let gate = Gate::new("g", question).reject_to("late");
+        let graph = StateGraph::new("g")
+            .add_node_with("n", NodeOptions::new().gate(gate), logged("n", &log))
+            .add_node("late", logged("late", &log))
+            .set_entry_point("n")
+            .set_finish_point("n")
+            .set_finish_point("late");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        assert!(bench.head(&run).await.due_at_ms().is_some());
+        holdpoint_testkit::until_async(
+            "the timer",
+            std::time::Duration::from_secs(5),
+            async || bench.work().await,
+        )
+        .await;
+        assert_eq!(bench.status(&run).await, RunStatus::Completed);
+        assert_eq!(log.all(), ["late"]);
+    })
+    .await;
+}

@@ -1,0 +1,10 @@
+//! What a run does over a store: crashes, gates, retries, cancels, each on every backend.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+mod bench;
+mod crashes;
+mod faults;
+mod gates;
+mod nodes;
+mod runner;
+mod sessions;

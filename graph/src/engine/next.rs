@@ -1,0 +1,92 @@
+//! What a run does next.
+
+use super::Engine;
+use crate::{Progress, Reason, ReasonCode, Task, TaskRef, TaskStatus};
+
+/// What a run does next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// These tasks may run, in the order of their branches; some may run already.
+    Run(Vec<TaskRef>),
+    /// Nothing may run before an answer comes, or this time (ms since 1970).
+    Wait {
+        /// The next time at which something happens by itself.
+        wake_at_ms: Option<i64>,
+        /// Whether only the time is waited for: no question is open.
+        is_timer: bool,
+    },
+    /// The run has come to its end.
+    Finished,
+    /// The run fails, once what runs has ended.
+    Failed(Reason),
+}
+
+impl Engine {
+    /// What the run does next; `now_ms` is the store's time.
+    #[must_use]
+    pub fn next(&self, progress: &Progress, now_ms: i64) -> Next {
+        if progress.has_arrived() {
+            return Next::Finished;
+        }
+        let (mut ready, mut failed, mut has_router) = (Vec::new(), None, false);
+        let mut wake_at_ms = progress.open().filter_map(|open| open.deadline_ms).min();
+        progress.visit_tasks(|branch, inner, status| match status {
+            TaskStatus::Failed | TaskStatus::Unrouted => failed = failed.or(Some(inner)),
+            TaskStatus::Asked => {}
+            TaskStatus::Retrying if inner.retry_at_ms().is_some_and(|at| at > now_ms) => {
+                wake_at_ms = wake_at_ms.into_iter().chain(inner.retry_at_ms()).min();
+            }
+            TaskStatus::Ready | TaskStatus::Retrying => {
+                let is_router = self.is_router(inner.node());
+                has_router |= is_router;
+                ready.push((inner.name(branch), is_router));
+            }
+        });
+        if let Some(task) = failed {
+            return Next::Failed(failed_for_good(task));
+        }
+        if progress.is_held() || ready.is_empty() {
+            let is_timer = progress.open().next().is_none();
+            return Next::Wait { wake_at_ms, is_timer };
+        }
+        let left = progress.max_steps().saturating_sub(progress.steps());
+        if left == 0 && !has_router {
+            return Next::Failed(step_limit(progress, ready.first().map(|(task, _)| task)));
+        }
+        // Of more tasks than steps only the first run, so that a run never ends over its limit.
+        let mut left = usize::try_from(left).unwrap_or(usize::MAX);
+        let may_run = |(task, is_router): (TaskRef, bool)| {
+            let may_run = is_router || left > 0;
+            left = left.saturating_sub(usize::from(!is_router));
+            may_run.then_some(task)
+        };
+        Next::Run(ready.into_iter().filter_map(may_run).collect())
+    }
+
+    fn is_router(&self, node: &str) -> bool {
+        self.graph.node(node).is_some_and(crate::Node::is_router)
+    }
+}
+
+fn failed_for_good(task: &Task) -> Reason {
+    let message = match (task.unrouted(), task.error()) {
+        (Some(why), _) => why.to_owned(),
+        (None, Some(error)) if error.code == "node_error" => error.message.clone(),
+        (None, Some(error)) => format!("{}: {}", error.code, error.message),
+        (None, None) => "failed".to_owned(),
+    };
+    Reason { code: ReasonCode::NodeError, message, node: Some(task.node().to_owned()) }
+}
+
+fn step_limit(progress: &Progress, next: Option<&TaskRef>) -> Reason {
+    let mut rounds: Vec<(&String, &u32)> = progress.visits().iter().collect();
+    rounds.sort_by_key(|(_, visits)| std::cmp::Reverse(**visits));
+    let rounds: Vec<String> =
+        rounds.iter().take(5).map(|(node, visits)| format!("{node} {visits} times")).collect();
+    let message = format!(
+        "the run used up its {} steps; it came to {}",
+        progress.max_steps(),
+        rounds.join(", ")
+    );
+    Reason { code: ReasonCode::StepLimit, message, node: next.map(|task| task.node.clone()) }
+}

@@ -1,0 +1,112 @@
+//! Questions that open: gates, a node's own asks, uncertain effects, stale runs.
+
+use super::Engine;
+use crate::{
+    Event, Interrupt, InterruptId, InterruptKind, Progress, Question, Task, TaskRef, TaskStatus,
+    fingerprint::of_parts,
+};
+
+impl Engine {
+    pub(super) fn gates(&self, progress: &Progress, now_ms: i64) -> Vec<Event> {
+        let mut events = Vec::new();
+        progress.visit_tasks(|branch, inner, status| {
+            if status == TaskStatus::Ready && inner.answer().is_none() {
+                events.extend(self.gate(progress, branch, inner, now_ms));
+            }
+        });
+        events
+    }
+
+    /// The event that opens the gate before a task, if its node has one.
+    fn gate(
+        &self,
+        progress: &Progress,
+        branch: &[u32],
+        inner: &Task,
+        now_ms: i64,
+    ) -> Option<Event> {
+        let node = self.graph.node(inner.node())?;
+        let gate = node.gate()?;
+        let state = node.view(progress.state_at(branch)?);
+        let task = inner.name(branch);
+        let id = self.interrupt_id(progress, &task, "gate");
+        let interrupt = Interrupt {
+            task: Some(task),
+            gate: Some(gate.name().to_owned()),
+            kind: InterruptKind::Gate,
+            ..Interrupt::of_question(id, gate.question(), &state).opened_at(now_ms)
+        };
+        Some(Event::InterruptOpened { interrupt })
+    }
+
+    /// The id of one opening: the same whenever it is computed, another after a redrive.
+    fn interrupt_id(&self, progress: &Progress, task: &TaskRef, key: &str) -> InterruptId {
+        let (visit, round) = (task.visit.to_string(), progress.redrives().to_string());
+        let id = of_parts(&["interrupt", self.run.as_str(), &task.node, &visit, key, &round]);
+        InterruptId::new(id).expect("base 32 is within the alphabet of ids")
+    }
+
+    /// The event that opens a node's own question.
+    #[must_use]
+    #[expect(clippy::too_many_arguments, reason = "where, what and when are all needed")]
+    pub fn ask(
+        &self,
+        progress: &Progress,
+        task: &TaskRef,
+        key: &str,
+        question: &Question,
+        now_ms: i64,
+    ) -> Event {
+        let id = self.interrupt_id(progress, task, &format!("ask {key}"));
+        let state = progress.state_at(&task.branch).cloned().unwrap_or_default();
+        let state = self.graph.node(&task.node).map(|node| node.view(&state)).unwrap_or(state);
+        let interrupt = Interrupt {
+            task: Some(task.clone()),
+            key: Some(key.to_owned()),
+            ..Interrupt::of_question(id, question, &state).opened_at(now_ms)
+        };
+        Event::InterruptOpened { interrupt }
+    }
+
+    /// The questions about unsafe effects that an earlier owner began and did not end.
+    ///
+    /// # Panics
+    /// Never: the events are made of the progress they are applied to.
+    pub fn recover(&self, progress: &mut Progress, now_ms: i64) -> Vec<Event> {
+        let mut events = Vec::new();
+        for view in progress.tasks() {
+            let is_open = view.status == TaskStatus::Asked;
+            for step in view.inner.begun().iter().filter(|_| !is_open) {
+                let key = format!("uncertain {}", step.as_deref().unwrap_or_default());
+                let key = format!("{key} {}", progress.counters().lost_workers);
+                let id = self.interrupt_id(progress, &view.task, &key);
+                let name = match step {
+                    Some(step) => format!("{}/{step}", view.task.node),
+                    None => view.task.node.clone(),
+                };
+                let interrupt = Interrupt {
+                    task: Some(view.task.clone()),
+                    key: step.clone(),
+                    ..Interrupt::uncertain(id, &name).opened_at(now_ms)
+                };
+                events.push(Event::InterruptOpened { interrupt });
+            }
+        }
+        for event in &events {
+            progress.apply(event).expect("the task is live");
+        }
+        events
+    }
+
+    /// The question whether a run that has not moved for `idle_ms` may go on.
+    ///
+    /// # Panics
+    /// Never: a hash is an id.
+    #[must_use]
+    pub fn stale(&self, progress: &Progress, idle_ms: i64, now_ms: i64) -> Event {
+        let seq = progress.seq().to_string();
+        let id = of_parts(&["interrupt", self.run.as_str(), "stale", &seq]);
+        let id = InterruptId::new(id).expect("base 32 is within the alphabet of ids");
+        Event::InterruptOpened { interrupt: Interrupt::stale(id, idle_ms).opened_at(now_ms) }
+    }
+}

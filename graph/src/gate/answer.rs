@@ -1,0 +1,65 @@
+//! Answers to questions, and the check against a question's schema.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{Code, Refusal, printable};
+
+/// A person's answer, as a node reads it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The answer itself.
+    pub value: Value,
+    /// Who gave it.
+    pub by: String,
+    /// When, in ms since 1970, by the store's clock.
+    pub at_ms: i64,
+    /// A comment, when one was given.
+    pub comment: Option<String>,
+}
+
+impl Answer {
+    /// Whether the answer is `{"approve": true}`.
+    #[must_use]
+    pub fn is_approval(&self) -> bool {
+        self.value.get("approve") == Some(&Value::Bool(true))
+    }
+
+    /// Whether the answer is `{"approve": false}`.
+    #[must_use]
+    pub fn is_rejection(&self) -> bool {
+        self.value.get("approve") == Some(&Value::Bool(false))
+    }
+
+    /// The answer as a type of the caller's.
+    ///
+    /// # Errors
+    /// When the answer has another shape.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_value(self.value.clone())
+    }
+}
+
+/// Checks an answer against a question's schema.
+///
+/// # Errors
+/// `E_SCHEMA` with the path in the answer and what it should be.
+pub fn check_answer(schema: Option<&Value>, answer: &Value) -> Result<(), Refusal> {
+    let Some(schema) = schema else { return Ok(()) };
+    let validator = compiled(schema)?;
+    match validator.iter_errors(answer).next() {
+        None => Ok(()),
+        Some(fault) => {
+            let path = fault.instance_path().to_string();
+            let at = if path.is_empty() { "answer".to_owned() } else { format!("answer{path}") };
+            let why = printable(&fault.to_string(), 200);
+            Err(Refusal::new(Code::Schema, at, format!("does not fit the question: {why}")))
+        }
+    }
+}
+
+pub(crate) fn compiled(schema: &Value) -> Result<jsonschema::Validator, Refusal> {
+    jsonschema::validator_for(schema).map_err(|fault| {
+        Refusal::new(Code::Schema, "schema", format!("is no JSON Schema: {fault}"))
+    })
+}

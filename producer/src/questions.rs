@@ -1,0 +1,200 @@
+//! What is known of questions: the open ones, the gates of a published graph, and the answers
+//! that were given.
+
+use holdpoint_graph::{Event, Interrupt, InterruptId, RequestId, RunId, limits, nearest};
+use holdpoint_storage::{GraphRecord, OpenQuestion, RunHead, SignalRecord};
+use serde_json::Value;
+
+use crate::{
+    Decision, Producer, ProducerError, Signalled,
+    signal::{decision_of, signalled},
+};
+
+/// An open question, as far as an answer needs it.
+pub(crate) struct Open {
+    pub(crate) interrupt: InterruptId,
+    pub(crate) gate: Option<String>,
+    pub(crate) question: String,
+    pub(crate) schema: Option<Value>,
+}
+
+/// A question as it was stored; none when this program cannot read it.
+pub(crate) fn stored(question: &OpenQuestion) -> Option<Interrupt> {
+    let read = serde_json::from_slice::<Interrupt>(&question.body);
+    read.inspect_err(|fault| {
+        let (run, interrupt) = (&question.head.run, &question.interrupt);
+        tracing::warn!(%run, %interrupt, %fault, "a stored question cannot be read");
+    })
+    .ok()
+}
+
+impl Producer {
+    /// The open questions of a run, oldest first.
+    pub(crate) async fn open_questions(&self, run: &RunId) -> Result<Vec<Open>, ProducerError> {
+        let mut open = Vec::new();
+        let mut after = None;
+        loop {
+            let call = || self.store().questions(Some(run), after.as_ref(), limits::PAGE_MAX);
+            let page = self.insist(None, call).await?;
+            open.extend(page.rows.iter().map(|row| {
+                let interrupt = row.interrupt.clone();
+                match stored(row) {
+                    Some(asked) => Open {
+                        interrupt,
+                        gate: asked.gate,
+                        question: asked.question,
+                        schema: asked.schema,
+                    },
+                    None => Open { interrupt, gate: None, question: String::new(), schema: None },
+                }
+            }));
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(open),
+            }
+        }
+    }
+
+    /// The decision on a question, and whether it was ever open.
+    pub(crate) async fn decision(
+        &self,
+        run: &RunId,
+        interrupt: &InterruptId,
+    ) -> Result<(Option<Decision>, bool), ProducerError> {
+        let mut was_open = false;
+        for record in self.journal(run).await?.records {
+            if let Event::InterruptOpened { interrupt: open } = &record.event {
+                was_open |= open.interrupt == *interrupt;
+            }
+            if let Event::InterruptAnswered { interrupt: answered, answer, .. } = record.event
+                && answered == *interrupt
+            {
+                let (answer, by, at_ms) = (answer.value, answer.by, answer.at_ms);
+                return Ok((Some(Decision { answer, by, at_ms }), true));
+            }
+        }
+        Ok((None, was_open))
+    }
+
+    /// The reply to a request that the run has, in its inbox or its journal.
+    pub(crate) async fn done_before(
+        &self,
+        run: &RunId,
+        record: &SignalRecord,
+    ) -> Result<Option<Result<Signalled, ProducerError>>, ProducerError> {
+        let waits = self.waits_already(run, record).await?;
+        if waits.is_some() {
+            return Ok(waits);
+        }
+        let journal = self.journal(run).await?;
+        let taken = journal.records.into_iter().find_map(|taken| {
+            let Event::InterruptAnswered { interrupt, answer, request, .. } = taken.event else {
+                return None;
+            };
+            let comment = answer.comment;
+            let (answer, by, at_ms) = (answer.value, answer.by, answer.at_ms);
+            let first = SignalRecord { answer, by, at_ms, comment, request };
+            (first.request == record.request).then_some((interrupt, first))
+        });
+        Ok(taken.map(|(interrupt, first)| repeated(run, Some(interrupt), &first, record)))
+    }
+
+    /// The reply to a request that waits in the run's inbox.
+    pub(crate) async fn waits_already(
+        &self,
+        run: &RunId,
+        record: &SignalRecord,
+    ) -> Result<Option<Result<Signalled, ProducerError>>, ProducerError> {
+        let inbox = self.insist(None, || self.store().inbox(run)).await?;
+        let mine = inbox.iter().find_map(|entry| {
+            let first = SignalRecord::decode(&entry.record).ok()?;
+            (first.request == record.request).then_some((entry.key.as_str(), first))
+        });
+        Ok(mine.map(|(key, first)| {
+            let interrupt = key.strip_prefix('i').and_then(|id| InterruptId::new(id).ok());
+            repeated(run, interrupt, &first, record)
+        }))
+    }
+
+    /// The schema of a gate that is not open, from the drawing of the run's graph; none when no
+    /// drawing is known. A gate that the graph does not have is refused.
+    pub(crate) async fn gate_schema(
+        &self,
+        head: &RunHead,
+        gate: &str,
+    ) -> Result<Option<Value>, ProducerError> {
+        for is_fresh in [false, true] {
+            let published = self.published(is_fresh).await?;
+            let mut drawings: Vec<&GraphRecord> = published
+                .iter()
+                .filter(|record| record.graph == head.graph)
+                .filter(|record| head.fingerprint.as_ref().is_none_or(|f| *f == record.fingerprint))
+                .collect();
+            drawings.sort_by_key(|record| std::cmp::Reverse(record.published_at_ms));
+            let known: Vec<Vec<(String, Option<Value>)>> =
+                drawings.iter().filter_map(|record| gates(&record.drawing)).collect();
+            if known.is_empty() {
+                return Ok(None);
+            }
+            let mut all = known.iter().flatten();
+            if let Some((_, schema)) = all.find(|(name, _)| name == gate) {
+                return Ok(schema.clone());
+            }
+            if is_fresh {
+                let near = nearest(gate, known.iter().flatten().map(|(name, _)| name.as_str()));
+                let near = near.map_or_else(String::new, |near| format!(", did you mean {near}?"));
+                let why = format!("the graph {} has no gate {gate}{near}", head.graph);
+                return Err(ProducerError::NoQuestion { run: head.run.clone(), why });
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The same request again: with the same answer it gets the same reply, else it is refused.
+fn repeated(
+    run: &RunId,
+    interrupt: Option<InterruptId>,
+    first: &SignalRecord,
+    again: &SignalRecord,
+) -> Result<Signalled, ProducerError> {
+    if first.answer == again.answer {
+        return Ok(signalled(run.clone(), interrupt, first));
+    }
+    match RequestId::new(&first.request) {
+        Ok(request) => {
+            Err(ProducerError::RequestConflict { request, decision: decision_of(first) })
+        }
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// The gates of a drawing with their schemas; none when it lists no nodes.
+fn gates(drawing: &str) -> Option<Vec<(String, Option<Value>)>> {
+    let drawing: Value = serde_json::from_str(drawing).ok()?;
+    let nodes = drawing.get("nodes")?.as_array()?;
+    let gate = |node: &Value| {
+        let gate = node.get("gate")?;
+        let name = gate.get("name").or_else(|| node.get("id"))?.as_str()?;
+        let schema = gate.get("schema").filter(|schema| !schema.is_null());
+        gate.is_object().then(|| (name.to_owned(), schema.cloned()))
+    };
+    Some(nodes.iter().filter_map(gate).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_are_read_from_what_a_drawing_has() {
+        let drawing = r#"{"nodes": [{"id": "a", "gate": null}, {"id": "b"}, {"gate": 7},
+            {"id": "c", "gate": {"name": "ship", "schema": {"type": "object"}}},
+            {"id": "d", "gate": {"schema": null}}]}"#;
+        let found = gates(drawing).unwrap();
+        let schema = serde_json::json!({ "type": "object" });
+        assert_eq!(found, [("ship".to_owned(), Some(schema)), ("d".to_owned(), None)]);
+        assert_eq!(gates("{}"), None);
+        assert_eq!(gates("no JSON"), None);
+    }
+}

@@ -1,0 +1,415 @@
+//! Answers: to an open question, or to a gate that is yet to open.
+
+use holdpoint_graph::{
+    Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId, check_answer, json,
+    limits::{ANSWER_BYTES_MAX, COMMENT_BYTES_MAX},
+    printable,
+};
+use holdpoint_storage::{
+    Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{Decision, Producer, ProducerError, Timestamp, producer::may_repeat, questions::Open};
+
+/// An answer and whom it is for.
+///
+/// ```
+/// use holdpoint_producer::SignalOptions;
+/// let signal = SignalOptions::run("order-7").gate("refund").approve().by("ann");
+/// # let _ = signal;
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct SignalOptions {
+    target: Target,
+    question: Question,
+    answer: Option<Value>,
+    by: String,
+    comment: Option<String>,
+    key: Option<String>,
+    args_hash: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Target {
+    Run(String),
+    Session(String),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Question {
+    Only,
+    Interrupt(String),
+    Gate(String),
+}
+
+impl SignalOptions {
+    /// To the one open question of a run.
+    pub fn run(run: impl Into<String>) -> Self {
+        Self::to(Target::Run(run.into()))
+    }
+
+    /// To the one open question of a session's active run.
+    pub fn session(session: impl Into<String>) -> Self {
+        Self::to(Target::Session(session.into()))
+    }
+
+    fn to(target: Target) -> Self {
+        Self {
+            target,
+            question: Question::Only,
+            answer: None,
+            by: "anonymous".to_owned(),
+            comment: None,
+            key: None,
+            args_hash: None,
+        }
+    }
+
+    /// To this opening of a question.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: impl Into<String>) -> Self {
+        self.question = Question::Interrupt(interrupt.into());
+        self
+    }
+
+    /// To the gate of this name. One that is not open yet takes the answer when it opens.
+    #[must_use]
+    pub fn gate(mut self, gate: impl Into<String>) -> Self {
+        self.question = Question::Gate(gate.into());
+        self
+    }
+
+    /// The answer; null, false, the empty text and `{}` are answers too.
+    #[must_use]
+    pub fn answer(mut self, answer: impl Into<Value>) -> Self {
+        self.answer = Some(answer.into());
+        self
+    }
+
+    /// The answer `{"approve": true}`.
+    #[must_use]
+    pub fn approve(self) -> Self {
+        self.answer(json!({ "approve": true }))
+    }
+
+    /// The answer `{"approve": false}`.
+    #[must_use]
+    pub fn reject(self) -> Self {
+        self.answer(json!({ "approve": false }))
+    }
+
+    /// Who decided. Default: `anonymous`.
+    #[must_use]
+    pub fn by(mut self, by: impl Into<String>) -> Self {
+        self.by = by.into();
+        self
+    }
+
+    /// A comment for the record.
+    #[must_use]
+    pub fn comment(mut self, comment: impl Into<String>) -> Self {
+        self.comment = Some(comment.into());
+        self
+    }
+
+    /// The id of the call: repeated with the same answer it has one effect and one reply.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// The hash of what the decision was made about; it is refused when that is another by now.
+    #[must_use]
+    pub fn args_hash(mut self, args_hash: impl Into<String>) -> Self {
+        self.args_hash = Some(args_hash.into());
+        self
+    }
+
+    fn checked_answer(&self) -> Result<&Value, Refusal> {
+        let missing = || Refusal::new(Code::Schema, "answer", "is missing");
+        let answer = self.answer.as_ref().ok_or_else(missing)?;
+        json::check_depth(answer).map_err(|refusal| refusal.within("answer"))?;
+        at_most("answer", json::to_bytes(answer).len(), ANSWER_BYTES_MAX)?;
+        at_most("by", self.by.len(), COMMENT_BYTES_MAX)?;
+        at_most("comment", self.comment.as_ref().map_or(0, String::len), COMMENT_BYTES_MAX)?;
+        Ok(answer)
+    }
+
+    fn address(&self) -> Result<Address, Refusal> {
+        Ok(match &self.question {
+            Question::Only => Address::Only,
+            Question::Interrupt(interrupt) => Address::Interrupt(InterruptId::new(interrupt)?),
+            // A gate's name is made like an id; what is not cannot name one.
+            Question::Gate(gate) => {
+                let name = InterruptId::new(gate)
+                    .map_err(|refusal| Refusal::new(Code::Id, "gate", refusal.message()))?;
+                Address::Gate(name.to_string())
+            }
+        })
+    }
+}
+
+pub(crate) fn at_most(field: &str, bytes: usize, max: usize) -> Result<(), Refusal> {
+    if bytes <= max {
+        return Ok(());
+    }
+    let message = format!("has {bytes} bytes, the limit is {max}");
+    Err(Refusal::new(Code::TooLarge, field, message))
+}
+
+/// What became of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Signalled {
+    /// The run.
+    pub run: RunId,
+    /// The question it answers; none while it waits for its gate to open.
+    pub interrupt: Option<InterruptId>,
+    /// Whether the question was open.
+    pub outcome: SignalOutcome,
+    /// Who decided.
+    pub decided_by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// Whether the question was open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SignalOutcome {
+    /// It was: the run goes on.
+    Delivered,
+    /// It was not: the answer is kept for the gate's first opening.
+    Kept,
+}
+
+impl Producer {
+    /// Answers a question. Exactly one answer to a question is taken.
+    ///
+    /// # Errors
+    /// `E_NOT_FOUND`, `E_NO_QUESTION`, `E_AMBIGUOUS`, `E_SCHEMA`, `E_DECIDED`,
+    /// `E_STALE_INTERRUPT`, `E_ARGS_CHANGED`, `E_RUN_FINAL`, `E_IDEMPOTENCY_CONFLICT`; nothing is
+    /// taken then.
+    pub async fn signal(&self, options: &SignalOptions) -> Result<Signalled, ProducerError> {
+        let answer = options.checked_answer()?.clone();
+        let address = options.address()?;
+        let key = options.key.as_ref().map(RequestId::new).transpose()?;
+        let request = key.clone().unwrap_or_else(|| Random.request_id());
+        let runs = self.target(&options.target).await?;
+        let record = SignalRecord {
+            answer,
+            by: options.by.clone(),
+            at_ms: self.now_ms().await?,
+            comment: options.comment.clone(),
+            request: request.to_string(),
+        };
+        if key.is_some() {
+            for run in &runs {
+                if let Some(done) = self.done_before(run, &record).await? {
+                    return done;
+                }
+            }
+        }
+        let Some(run) = runs.into_iter().next() else {
+            let what = "session";
+            let (Target::Run(id) | Target::Session(id)) = &options.target;
+            return Err(ProducerError::NotFound { what, id: printable(id, 80) });
+        };
+        let head = self.head(&run).await?;
+        let address = self.resolved(&head, address, &record.answer).await?;
+        let args_hash = options.args_hash.clone();
+        let body = record.encode();
+        let signal = SignalRequest { run, request, address, args_hash, record: body };
+        let reply = self.send(&signal, &record).await?;
+        if key.is_some()
+            && let Some(done) = self.waits_already(&signal.run, &record).await?
+        {
+            return done;
+        }
+        Ok(reply)
+    }
+
+    /// The run that is meant, and behind it another that a repeated request may have been for.
+    async fn target(&self, target: &Target) -> Result<Vec<RunId>, ProducerError> {
+        let session = match target {
+            Target::Run(run) => return Ok(vec![RunId::new(run)?]),
+            Target::Session(session) => SessionId::new(session)?,
+        };
+        let known = self.insist(None, || self.store().session(&session)).await?;
+        match known {
+            Some(known) => Ok(known.active.into_iter().chain(known.last).collect()),
+            // A run without a named session is one of its own.
+            None => {
+                let run = RunId::new(&session)?;
+                let head = self.insist(None, || self.store().head(&run)).await?;
+                Ok(head.filter(|head| head.session.is_none()).map(|_| run).into_iter().collect())
+            }
+        }
+    }
+
+    /// Makes the address as exact as it can be, so that a repeat cannot meet the next question,
+    /// and checks the answer against the question's schema.
+    async fn resolved(
+        &self,
+        head: &RunHead,
+        address: Address,
+        answer: &Value,
+    ) -> Result<Address, ProducerError> {
+        let run = &head.run;
+        if head.status().is_terminal() {
+            let decision = match &address {
+                Address::Interrupt(interrupt) => self.decision(run, interrupt).await?.0,
+                Address::Gate(_) | Address::Only => None,
+            };
+            let status = head.status();
+            return Err(ProducerError::RunFinal { run: run.clone(), status, decision });
+        }
+        let open = self.open_questions(run).await?;
+        let fits = |open: &&Open| match &address {
+            Address::Interrupt(interrupt) => open.interrupt == *interrupt,
+            Address::Gate(gate) => open.gate.as_ref() == Some(gate),
+            Address::Only => true,
+        };
+        let found: Vec<&Open> = open.iter().filter(fits).collect();
+        match (found.as_slice(), &address) {
+            ([], Address::Interrupt(_)) => Ok(address),
+            ([], Address::Gate(gate)) => {
+                let schema = self.gate_schema(head, gate).await?;
+                check_answer(schema.as_ref(), answer)?;
+                Ok(address)
+            }
+            ([], Address::Only) => Err(no_question(head)),
+            ([one], _) => {
+                check_answer(one.schema.as_ref(), answer)?;
+                Ok(Address::Interrupt(one.interrupt.clone()))
+            }
+            (several, _) => {
+                let named = several.iter().map(|o| (o.interrupt.clone(), o.question.clone()));
+                Err(ProducerError::Ambiguous { run: run.clone(), open: named.collect() })
+            }
+        }
+    }
+
+    /// Sends the answer. After an unknown outcome it looks for it before it sends it again: the
+    /// run may have taken it meanwhile and stand at its next question.
+    async fn send(
+        &self,
+        signal: &SignalRequest,
+        record: &SignalRecord,
+    ) -> Result<Signalled, ProducerError> {
+        let mut tries = self.tries();
+        let mut is_unknown = false;
+        loop {
+            let call = self.store().signal(signal);
+            let error = match self.attempt(Some(&signal.request), &tries, call).await {
+                Ok(reply) => return self.told(signal, record, reply).await,
+                Err(error) => error,
+            };
+            is_unknown |= matches!(error, StoreError::UnknownOutcome { .. });
+            if !may_repeat(&error) || !tries.again().await {
+                let (request, cause) = (signal.request.clone(), error.to_string());
+                return Err(match is_unknown {
+                    true => ProducerError::UnknownOutcome { request, cause },
+                    false => error.into(),
+                });
+            }
+            if is_unknown && let Ok(Some(done)) = self.done_before(&signal.run, record).await {
+                return done;
+            }
+        }
+    }
+
+    async fn told(
+        &self,
+        signal: &SignalRequest,
+        record: &SignalRecord,
+        reply: SignalReply,
+    ) -> Result<Signalled, ProducerError> {
+        let run = signal.run.clone();
+        match reply {
+            SignalReply::Delivered { interrupt, .. } => Ok(signalled(run, Some(interrupt), record)),
+            SignalReply::Kept { .. } => Ok(signalled(run, None, record)),
+            SignalReply::NotFound => Err(ProducerError::no_run(&run)),
+            SignalReply::NoQuestion => Err(no_question(&self.head(&run).await?)),
+            SignalReply::ArgsChanged { args_hash } => {
+                Err(ProducerError::ArgsChanged { run, args_hash })
+            }
+            SignalReply::Ambiguous { open } => {
+                let known = self.open_questions(&run).await?;
+                let text = |id: &InterruptId| {
+                    let question = known.iter().find(|open| open.interrupt == *id);
+                    question.map(|open| open.question.clone()).unwrap_or_default()
+                };
+                let open = open.into_iter().map(|id| (id.clone(), text(&id))).collect();
+                Err(ProducerError::Ambiguous { run, open })
+            }
+            SignalReply::Decided { record } => {
+                let first = SignalRecord::decode(&record)
+                    .map_err(|fault| ProducerError::corrupt(&run, fault))?;
+                let decision = decision_of(&first);
+                let interrupt = interrupt_of(&signal.address);
+                Err(ProducerError::Decided { run, interrupt, decision })
+            }
+            SignalReply::Final { status } => self.too_late(signal, Some(status)).await,
+            SignalReply::NotOpen => self.too_late(signal, None).await,
+        }
+    }
+
+    /// Tells from the journal why a question does not take an answer.
+    async fn too_late(
+        &self,
+        signal: &SignalRequest,
+        end: Option<RunStatus>,
+    ) -> Result<Signalled, ProducerError> {
+        let run = signal.run.clone();
+        let interrupt = interrupt_of(&signal.address);
+        let (decision, was_open) = match &interrupt {
+            Some(interrupt) => self.decision(&run, interrupt).await?,
+            None => (None, false),
+        };
+        Err(match (end, decision, interrupt) {
+            (Some(status), decision, _) => ProducerError::RunFinal { run, status, decision },
+            (None, Some(decision), interrupt) => {
+                ProducerError::Decided { run, interrupt, decision }
+            }
+            (None, None, Some(interrupt)) if was_open => {
+                ProducerError::StaleInterrupt { run, interrupt }
+            }
+            (None, None, Some(interrupt)) => {
+                ProducerError::NotFound { what: "interrupt", id: interrupt.to_string() }
+            }
+            (None, None, None) => no_question(&self.head(&run).await?),
+        })
+    }
+}
+
+fn interrupt_of(address: &Address) -> Option<InterruptId> {
+    match address {
+        Address::Interrupt(interrupt) => Some(interrupt.clone()),
+        Address::Gate(_) | Address::Only => None,
+    }
+}
+
+fn no_question(head: &RunHead) -> ProducerError {
+    let why = format!("the run {} is {} and asks nothing", head.run, head.status().as_str());
+    ProducerError::NoQuestion { run: head.run.clone(), why }
+}
+
+pub(crate) fn decision_of(record: &SignalRecord) -> Decision {
+    Decision { answer: record.answer.clone(), by: record.by.clone(), at_ms: record.at_ms }
+}
+
+pub(crate) fn signalled(
+    run: RunId,
+    interrupt: Option<InterruptId>,
+    record: &SignalRecord,
+) -> Signalled {
+    let outcome = match &interrupt {
+        Some(_) => SignalOutcome::Delivered,
+        None => SignalOutcome::Kept,
+    };
+    let (decided_by, at) = (record.by.clone(), Timestamp(record.at_ms));
+    Signalled { run, interrupt, outcome, decided_by, at }
+}
