@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use crate::{
     Producer, ProducerError,
+    answer::at_most,
     request::{object, steps},
-    signal::at_most,
 };
 
 /// What became of a wish to cancel.

@@ -1,6 +1,7 @@
 //! For whoever brings work to Holdpoint and looks after it: enqueue, signal, cancel, get, wait,
 //! follow. Used by the command line and by programs alike; it starts no node.
 
+mod answer;
 mod attempts;
 mod control;
 mod enqueue;
@@ -14,12 +15,14 @@ mod list;
 mod producer;
 mod questions;
 mod request;
+mod sessions;
 mod signal;
 mod stats;
 mod time;
 mod view;
 mod why;
 
+pub use answer::SignalOptions;
 pub use attempts::{Attempt, AttemptEnd};
 pub use control::CancelOutcome;
 pub use enqueue::{BatchError, Receipt};
@@ -31,10 +34,9 @@ pub use fork::{ForkOptions, Resumed};
 pub use list::{GateFilter, GateRow, Rows, RunRow};
 pub use producer::Producer;
 pub use request::{RunRequest, check_tag};
-pub use signal::{SignalOptions, SignalOutcome, Signalled};
-pub use stats::{
-    GraphView, LaneView, QueueView, ServedView, SessionView, StatsView, WorkerState, WorkerView,
-};
+pub use sessions::SessionView;
+pub use signal::{SignalOutcome, Signalled};
+pub use stats::{GraphView, LaneView, QueueView, ServedView, StatsView, WorkerState, WorkerView};
 pub use time::{Timestamp, format_time, parse_duration, parse_time};
 pub use view::{CountersView, InterruptView, PositionView, ReasonView, RunView, Until};
 pub use why::{Cause, Why};

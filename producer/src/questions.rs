@@ -169,17 +169,20 @@ fn repeated(
     }
 }
 
-/// The gates of a drawing with their schemas; none when it lists no nodes.
+/// The gates of a drawing with their schemas; none when it does not say of each node what its
+/// gate is.
 fn gates(drawing: &str) -> Option<Vec<(String, Option<Value>)>> {
     let drawing: Value = serde_json::from_str(drawing).ok()?;
-    let nodes = drawing.get("nodes")?.as_array()?;
-    let gate = |node: &Value| {
+    let mut found = Vec::new();
+    for node in drawing.get("nodes")?.as_array()? {
         let gate = node.get("gate")?;
-        let name = gate.get("name").or_else(|| node.get("id"))?.as_str()?;
-        let schema = gate.get("schema").filter(|schema| !schema.is_null());
-        gate.is_object().then(|| (name.to_owned(), schema.cloned()))
-    };
-    Some(nodes.iter().filter_map(gate).collect())
+        if gate.is_object() {
+            let name = gate.get("name").or_else(|| node.get("id"))?.as_str()?;
+            let schema = gate.get("schema").filter(|schema| !schema.is_null());
+            found.push((name.to_owned(), schema.cloned()));
+        }
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -187,14 +190,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gates_are_read_from_what_a_drawing_has() {
-        let drawing = r#"{"nodes": [{"id": "a", "gate": null}, {"id": "b"}, {"gate": 7},
+    fn gates_are_read_from_a_drawing_that_has_them() {
+        let drawing = r#"{"nodes": [{"id": "a", "gate": null},
             {"id": "c", "gate": {"name": "ship", "schema": {"type": "object"}}},
             {"id": "d", "gate": {"schema": null}}]}"#;
         let found = gates(drawing).unwrap();
         let schema = serde_json::json!({ "type": "object" });
         assert_eq!(found, [("ship".to_owned(), Some(schema)), ("d".to_owned(), None)]);
-        assert_eq!(gates("{}"), None);
-        assert_eq!(gates("no JSON"), None);
+        for unknown in ["{}", "no JSON", r#"{"nodes": ["a"]}"#, r#"{"nodes": [{"id": "a"}]}"#] {
+            assert_eq!(gates(unknown), None, "{unknown}");
+        }
     }
 }

@@ -446,3 +446,6 @@ pub fn check_tag(tag: &str, value: &str) -> Result<String, Refusal> {
     }
     Ok(format!("{tag}={value}"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,164 +1,18 @@
 //! Answers: to an open question, or to a gate that is yet to open.
 
 use holdpoint_graph::{
-    Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId, check_answer, json,
-    limits::{ANSWER_BYTES_MAX, COMMENT_BYTES_MAX},
-    printable,
+    InterruptId, RequestId, RunId, RunStatus, SessionId, check_answer, printable,
 };
 use holdpoint_storage::{
     Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
 };
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{Decision, Producer, ProducerError, Timestamp, producer::may_repeat, questions::Open};
-
-/// An answer and whom it is for.
-///
-/// ```
-/// use holdpoint_producer::SignalOptions;
-/// let signal = SignalOptions::run("order-7").gate("refund").approve().by("ann");
-/// # let _ = signal;
-/// ```
-#[derive(Debug, Clone, PartialEq)]
-pub struct SignalOptions {
-    target: Target,
-    question: Question,
-    answer: Option<Value>,
-    by: String,
-    comment: Option<String>,
-    key: Option<String>,
-    args_hash: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Target {
-    Run(String),
-    Session(String),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-enum Question {
-    Only,
-    Interrupt(String),
-    Gate(String),
-}
-
-impl SignalOptions {
-    /// To the one open question of a run.
-    pub fn run(run: impl Into<String>) -> Self {
-        Self::to(Target::Run(run.into()))
-    }
-
-    /// To the one open question of a session's active run.
-    pub fn session(session: impl Into<String>) -> Self {
-        Self::to(Target::Session(session.into()))
-    }
-
-    fn to(target: Target) -> Self {
-        Self {
-            target,
-            question: Question::Only,
-            answer: None,
-            by: "anonymous".to_owned(),
-            comment: None,
-            key: None,
-            args_hash: None,
-        }
-    }
-
-    /// To this opening of a question.
-    #[must_use]
-    pub fn interrupt(mut self, interrupt: impl Into<String>) -> Self {
-        self.question = Question::Interrupt(interrupt.into());
-        self
-    }
-
-    /// To the gate of this name. One that is not open yet takes the answer when it opens.
-    #[must_use]
-    pub fn gate(mut self, gate: impl Into<String>) -> Self {
-        self.question = Question::Gate(gate.into());
-        self
-    }
-
-    /// The answer; null, false, the empty text and `{}` are answers too.
-    #[must_use]
-    pub fn answer(mut self, answer: impl Into<Value>) -> Self {
-        self.answer = Some(answer.into());
-        self
-    }
-
-    /// The answer `{"approve": true}`.
-    #[must_use]
-    pub fn approve(self) -> Self {
-        self.answer(json!({ "approve": true }))
-    }
-
-    /// The answer `{"approve": false}`.
-    #[must_use]
-    pub fn reject(self) -> Self {
-        self.answer(json!({ "approve": false }))
-    }
-
-    /// Who decided. Default: `anonymous`.
-    #[must_use]
-    pub fn by(mut self, by: impl Into<String>) -> Self {
-        self.by = by.into();
-        self
-    }
-
-    /// A comment for the record.
-    #[must_use]
-    pub fn comment(mut self, comment: impl Into<String>) -> Self {
-        self.comment = Some(comment.into());
-        self
-    }
-
-    /// The id of the call: repeated with the same answer it has one effect and one reply.
-    #[must_use]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
-        self
-    }
-
-    /// The hash of what the decision was made about; it is refused when that is another by now.
-    #[must_use]
-    pub fn args_hash(mut self, args_hash: impl Into<String>) -> Self {
-        self.args_hash = Some(args_hash.into());
-        self
-    }
-
-    fn checked_answer(&self) -> Result<&Value, Refusal> {
-        let missing = || Refusal::new(Code::Schema, "answer", "is missing");
-        let answer = self.answer.as_ref().ok_or_else(missing)?;
-        json::check_depth(answer).map_err(|refusal| refusal.within("answer"))?;
-        at_most("answer", json::to_bytes(answer).len(), ANSWER_BYTES_MAX)?;
-        at_most("by", self.by.len(), COMMENT_BYTES_MAX)?;
-        at_most("comment", self.comment.as_ref().map_or(0, String::len), COMMENT_BYTES_MAX)?;
-        Ok(answer)
-    }
-
-    fn address(&self) -> Result<Address, Refusal> {
-        Ok(match &self.question {
-            Question::Only => Address::Only,
-            Question::Interrupt(interrupt) => Address::Interrupt(InterruptId::new(interrupt)?),
-            // A gate's name is made like an id; what is not cannot name one.
-            Question::Gate(gate) => {
-                let name = InterruptId::new(gate)
-                    .map_err(|refusal| Refusal::new(Code::Id, "gate", refusal.message()))?;
-                Address::Gate(name.to_string())
-            }
-        })
-    }
-}
-
-pub(crate) fn at_most(field: &str, bytes: usize, max: usize) -> Result<(), Refusal> {
-    if bytes <= max {
-        return Ok(());
-    }
-    let message = format!("has {bytes} bytes, the limit is {max}");
-    Err(Refusal::new(Code::TooLarge, field, message))
-}
+use crate::{
+    Decision, Producer, ProducerError, SignalOptions, Timestamp, answer::Target,
+    producer::may_repeat, questions::Open,
+};
 
 /// What became of an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

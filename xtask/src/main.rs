@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+mod bench;
 mod ci;
 mod command;
 mod redis;
@@ -16,6 +17,7 @@ mod tidy;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
+  bench w      measures the work W on each store, in release mode; more with `bench`
   test [ARGS]  builds everything and runs all tests; ARGS go to the test runner
   ci           what the build server checks: format, tidy, clippy, docs, tests
   tidy         checks the rules of the tree that no compiler knows";
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let task = args.next();
     let rest: Vec<String> = args.collect();
     let outcome = match task.as_deref() {
+        Some("bench") => bench::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => ci::run(),
         Some("tidy") => done(tidy::run()),

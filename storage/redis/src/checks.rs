@@ -16,8 +16,6 @@ use crate::{
 /// What is known of a server that passed.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
-    /// The id of the server's process.
-    pub(crate) server: String,
     /// The level that its acknowledgements reach.
     pub(crate) durability: Durability,
     /// What the checks found, good and bad.
@@ -53,7 +51,8 @@ impl About {
 
 /// Reads and judges a server.
 pub(crate) async fn read(link: &Link, config: &RedisConfig) -> Result<Facts, StoreError> {
-    let about = About { info: info(link).await?, settings: settings(link).await? };
+    let info = link.send(&redis::cmd("INFO")).await.map_err(|error| not_connected(&error))?;
+    let about = About { info: pairs(&info), settings: settings(link).await? };
     supported(&about)?;
     let unsafe_settings = unsafe_settings(&about);
     if let (Some(refusal), false) = (unsafe_settings.first(), config.accept_data_loss) {
@@ -68,7 +67,7 @@ pub(crate) async fn read(link: &Link, config: &RedisConfig) -> Result<Facts, Sto
         .map(|no| Finding::new(Level::Bad, "settings", no, "see the message"))
         .collect();
     findings.extend(warnings(&about));
-    Ok(Facts { server: about.info("run_id").to_owned(), durability, findings })
+    Ok(Facts { durability, findings })
 }
 
 /// Refuses a layout that another version of this program made.
@@ -87,15 +86,15 @@ pub(crate) fn layout(sentinel: &str, ours: &str) -> Result<(), StoreError> {
     }
 }
 
-async fn info(link: &Link) -> Result<HashMap<String, String>, StoreError> {
-    let reply = link.send(&redis::cmd("INFO")).await.map_err(|error| not_connected(&error))?;
-    let text = match &reply {
+/// The texts of an answer to INFO by their names.
+pub(crate) fn pairs(reply: &Value) -> HashMap<String, String> {
+    let text = match reply {
         Value::BulkString(text) => String::from_utf8_lossy(text).into_owned(),
         Value::VerbatimString { text, .. } => text.clone(),
         _ => String::new(),
     };
     let pairs = text.lines().filter_map(|line| line.trim().split_once(':'));
-    Ok(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The settings that matter; none when the server's user may not read them.

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     RedisConfig,
     checks::{self, Facts},
-    error::Fault,
+    error::{Fault, not_connected},
     keys::Keys,
     script::{Script, Scripts},
     socket::{Link, Socket},
@@ -114,8 +114,12 @@ impl RedisConn {
         let conn = Self(Arc::new(shared));
         conn.remember(facts);
         conn.load(&first).await.map_err(|fault| fault.into_error(&natural(), false))?;
-        if let Some(slot) = conn.0.slots.first() {
-            *lock(&slot.link) = Some(first);
+        for (n, slot) in conn.0.slots.iter().enumerate() {
+            let link = match n {
+                0 => first.clone(),
+                _ => conn.0.socket.link(Some(conn.0.config.response_timeout)).await?,
+            };
+            *lock(&slot.link) = Some(link);
         }
         conn.sentinel().await?;
         Ok(conn)
@@ -139,10 +143,12 @@ impl RedisConn {
         state.facts.as_ref().map_or(Durability::Buffered, |facts| facts.durability)
     }
 
-    /// The id of the server's process.
-    pub(crate) fn server(&self) -> String {
-        let state = lock(&self.0.state);
-        state.facts.as_ref().map_or_else(String::new, |facts| facts.server.clone())
+    /// The id of the server's process, as it says now.
+    pub(crate) async fn server(&self) -> Result<String, StoreError> {
+        let mut command = redis::cmd("INFO");
+        command.arg("server");
+        let reply = self.command(&command).await?;
+        Ok(checks::pairs(&reply).remove("run_id").unwrap_or_default())
     }
 
     /// Reads the settings again when that was long ago; a server that became unsafe is refused
@@ -184,10 +190,21 @@ impl RedisConn {
         state.refusal = None;
     }
 
-    /// Sends a plain command that reads.
+    /// Sends a plain command that reads; once more when its connection turns out to be broken.
     pub(crate) async fn command(&self, command: &redis::Cmd) -> Result<Value, StoreError> {
-        let link = self.link(self.slot()).await?;
-        link.send(command).await.map_err(|error| crate::error::not_connected(&error))
+        let slot = self.slot();
+        let link = self.link(slot).await?;
+        let error = match link.send(command).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        let fault = Fault::of(&error);
+        self.judge(slot, &link, &fault);
+        if !matches!(fault, Fault::Unknown(_)) {
+            return Err(not_connected(&error));
+        }
+        let link = self.link(slot).await?;
+        link.send(command).await.map_err(|error| not_connected(&error))
     }
 
     /// Begins a call of a script.

@@ -12,6 +12,7 @@ use holdpoint_storage::{
 };
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_testkit::{Appendfsync, RedisServer, until_async};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -181,32 +182,66 @@ async fn restarted_store_keeps_what_it_acknowledged() {
     assert_eq!((head.status(), head.seq), (RunStatus::Running, 1));
 }
 
-/// A call that is under way while the server dies and comes back has one effect.
+/// Passes bytes to a server, and loses the first answer after it was told to: the connection ends
+/// when the server has done what it was asked.
+async fn lossy_line(
+    server: &RedisServer,
+) -> (String, std::sync::Arc<std::sync::atomic::AtomicBool>, tempfile::TempDir) {
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let path = folder.path().join("line.sock");
+    let listener = tokio::net::UnixListener::bind(&path).unwrap();
+    let loses = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (flag, socket) = (std::sync::Arc::clone(&loses), server.socket());
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let server = tokio::net::UnixStream::connect(&socket).await.unwrap();
+            let flag = std::sync::Arc::clone(&flag);
+            tokio::spawn(async move { pass(client, server, &flag).await });
+        }
+    });
+    (format!("redis+unix://{}", path.display()), loses, folder)
+}
+
+async fn pass(
+    mut client: tokio::net::UnixStream,
+    mut server: tokio::net::UnixStream,
+    loses: &std::sync::atomic::AtomicBool,
+) {
+    let (mut asked, mut answered) = ([0; 4096], [0; 4096]);
+    loop {
+        tokio::select! {
+            Ok(count @ 1..) = client.read(&mut asked) => {
+                server.write_all(&asked[..count]).await.unwrap();
+            }
+            Ok(count @ 1..) = server.read(&mut answered) => {
+                if loses.swap(false, std::sync::atomic::Ordering::SeqCst) {
+                    return;
+                }
+                client.write_all(&answered[..count]).await.unwrap();
+            }
+            else => return,
+        }
+    }
+}
+
+/// The repeat of a call whose answer was lost is the same request.
 #[tokio::test]
 async fn lost_replies_are_asked_for_again() {
-    let server = std::sync::Arc::new(RedisServer::start());
-    let store = store(&server).await;
-    server.pause();
-    let calls: Vec<_> = (0..20)
-        .map(|n| {
-            let store = store.clone();
-            let run = new_run(&format!("r{n}"));
-            tokio::spawn(async move { store.enqueue(&[run], false).await })
-        })
-        .collect();
-    // The frozen server has the calls in its socket; it goes on for a moment, then it is killed.
-    server.resume();
-    server.kill_9();
-    let restarted = std::sync::Arc::clone(&server);
-    tokio::task::spawn_blocking(move || restarted.restart()).await.unwrap();
-    for call in calls {
-        let reply = call.await.unwrap().unwrap();
-        assert!(matches!(
-            reply.items[..],
-            [Enqueued::Created { .. } | Enqueued::Repeated { .. }]
-        ));
-    }
-    assert_eq!(store.claim(&ClaimRequest { max: 50, ..claim("n1") }).await.unwrap().runs.len(), 20);
+    let server = RedisServer::start();
+    let (url, loses, _folder) = lossy_line(&server).await;
+    let config = RedisConfig { connections: 1, url, ..config(&server) };
+    let store = RedisStore::connect(config).await.unwrap();
+    let lose = || loses.store(true, std::sync::atomic::Ordering::SeqCst);
+    lose();
+    let reply = store.enqueue(&[new_run("r1")], false).await.unwrap();
+    assert!(matches!(reply.items[..], [Enqueued::Repeated { .. }]), "{reply:?}");
+    lose();
+    let run = store.claim(&claim("n1")).await.unwrap().runs.remove(0);
+    assert_eq!(run.head.claims, 1, "claimed once");
+    lose();
+    assert!(matches!(store.commit(&commit(&run)).await.unwrap(), CommitReply::Done { .. }));
+    let head = store.head(&run.head.run).await.unwrap().unwrap();
+    assert_eq!(head.seq, 1, "written once");
 }
 
 #[tokio::test]

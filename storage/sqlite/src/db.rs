@@ -145,12 +145,12 @@ impl Db {
 
     /// The newest snapshot of a run.
     pub(crate) fn snapshot(&self, row: &RunRow) -> Done<Option<Vec<u8>>> {
-        if row.head.snapshot_seq == 0 {
-            return Ok(None);
+        let sql = include_str!("../sql/snapshot.sql");
+        let snapshot = self.one(sql, [row.key], |row| Ok(row.get(0)?))?;
+        if snapshot.is_none() && row.head.snapshot_seq > 0 {
+            return Err(corrupt(row::what(&row.head.run), "its snapshot is missing"));
         }
-        self.one(include_str!("../sql/snapshot.sql"), [row.key], |row| Ok(row.get(0)?))?
-            .map(Some)
-            .ok_or_else(|| corrupt(row::what(&row.head.run), "its snapshot is missing"))
+        Ok(snapshot)
     }
 
     /// At most `max` records of a run from `from` on.

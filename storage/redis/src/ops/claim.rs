@@ -1,6 +1,6 @@
 //! For workers: claims, leases, and the wait for work.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
 use holdpoint_storage::{
@@ -29,7 +29,9 @@ impl Claim for RedisStore {
         call.number(request.max.min(1_000)).number(request.lease_ms);
         call.arg(if request.oldest_first { "1" } else { "0" });
         call.number(request.bytes_max as u64);
-        for lane in request.lanes.iter().take(LANES_MAX) {
+        // A lane that is named twice is one lane.
+        let lanes: BTreeSet<&Lane> = request.lanes.iter().collect();
+        for lane in lanes.into_iter().take(LANES_MAX) {
             call.arg(lane_text(lane));
         }
         let reply = self.conn.send(call, &request_of(&request.nonce)).await?;

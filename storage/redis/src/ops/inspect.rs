@@ -208,16 +208,15 @@ impl RedisStore {
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<OpenQuestion>> {
-        // The member is `QUESTION RUN`; what sorts behind all of one question's is this.
-        let after = after.map(|at| Cursor { at_ms: at.at_ms, id: format!("{} \u{7f}", at.id) });
+        // A row is `QUESTION RUN`, and so is the place of the next one.
         let index = Index { name: "op".to_owned(), is_down: false };
-        let found = self.page(&index, after.as_ref(), limit.saturating_add(1)).await?;
+        let found = self.page(&index, after, limit.saturating_add(1)).await?;
         let has_more = found.len() > limit;
         let mut rows = Vec::new();
         let mut next = None;
         for row in found.into_iter().take(limit) {
             let id = row.member.split(' ').next().unwrap_or_default();
-            next = has_more.then(|| Cursor { at_ms: row.at_ms, id: id.to_owned() });
+            next = has_more.then(|| Cursor { at_ms: row.at_ms, id: row.member.clone() });
             let interrupt: InterruptId = codec::id(id.as_bytes(), "a question")?;
             let Some(head) = row.head else { continue };
             let of_run = self.open_of(&head.run).await?;

@@ -61,10 +61,11 @@ impl Maintain for RedisStore {
 
     async fn tick(&self, request: &TickRequest) -> StoreResult<Ticked> {
         self.conn.recheck().await?;
+        let server = self.conn.server().await?;
         let mut call = self.conn.call(Script::Tick).await?;
         call.arg(request.worker.as_str()).arg(&request.nonce).number(request.lease_ms);
         call.number(request.grace_ms).number(request.hold_after_ms);
-        call.arg(if request.doubt { "1" } else { "0" }).arg(self.conn.server());
+        call.arg(if request.doubt { "1" } else { "0" }).arg(server);
         call.number(request.max.min(STEP)).arg(quoted("lease expired"));
         for delay in &request.loss_delays_ms {
             call.number(*delay);

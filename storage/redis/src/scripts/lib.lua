@@ -202,7 +202,7 @@ end
 -- All that a worker needs of a run, read before the claim: the reply's parts and their bytes.
 local function grab(run, h, flat)
   local payload = redis.call('GET', T .. 'p:' .. run) or ''
-  local snapshot = h.snap ~= '0' and redis.call('GET', T .. 'z:' .. run)
+  local snapshot = h.claims ~= '0' and redis.call('GET', T .. 'z:' .. run)
   local journal = h.len ~= '0' and redis.call('LRANGE', T .. 'j:' .. run, h.snap, -1) or {}
   local inbox = redis.call('HGETALL', T .. 'i:' .. run)
   local last = h.session ~= '' and redis.call('HGET', T .. 'S:' .. h.session, 'last')

@@ -23,7 +23,7 @@ if ARGV[4] ~= '' then
     rows = redis.call(down and 'ZREVRANGE' or 'ZRANGE', key, rank + 1, rank + most, 'WITHSCORES')
   end
 end
-while skip and #rows == 0 do
+while skip and #rows < most * 2 do
   local found = range(low, high)
   for i = 1, #found, 2 do
     local is_new = ARGV[4] == '' or found[i + 1] ~= ARGV[4]

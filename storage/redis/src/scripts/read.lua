@@ -19,7 +19,7 @@ elseif what == 'journal' then
 elseif what == 'checkpoint' then
   out[3] = h.snap
   out[4] = redis.call('LRANGE', T .. 'j:' .. run, h.snap, -1)
-  out[5] = h.snap ~= '0' and redis.call('GET', T .. 'z:' .. run)
+  out[5] = redis.call('GET', T .. 'z:' .. run)
 elseif what == 'questions' then
   out[3] = redis.call('HGETALL', T .. 'o:' .. run)
   out[4] = redis.call('HGETALL', T .. 'b:' .. run)

@@ -10,10 +10,9 @@ local now, us = clock()
 local lease, max = tonumber(ARGV[4]), tonumber(ARGV[9])
 local m = redis.call('HMGET', T .. 'm', 'last', 'hold', 'lease', 'server')
 local last, hold, long = tonumber(m[1]), tonumber(m[2] or 0), tonumber(m[3] or lease)
-local is_first = not last
 local jumped = last and (now - last > tonumber(ARGV[6]) or now < last)
-local other = m[4] and m[4] ~= ARGV[8]
-if not is_first and (jumped or other or ARGV[7] == '1') then hold = now + long end
+local other = last and m[4] and m[4] ~= ARGV[8]
+if jumped or other or ARGV[7] == '1' then hold = now + long end
 local held = hold > now and int(hold) or '-1'
 if last and not jumped and not other and ARGV[7] == '0' and now - last < 200 then
   return {int(now), held, 0, {}}

@@ -69,7 +69,8 @@ fn repeat(tx: &mut Tx<'_>, request: &ClaimRequest) -> Done<Claims> {
         run.change(|life| life.renew(&lease.pair, deadline_ms))
             .map_err(|error| run.broken(&error))?;
         tx.save(&mut run)?;
-        claims.runs.push(whole(tx, run, lease)?);
+        let snapshot = tx.db.snapshot(&run)?;
+        claims.runs.push(whole(tx, run, lease, snapshot)?);
     }
     Ok(claims)
 }
@@ -170,6 +171,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, mut run: RunRow, taker: &Taker<'_>) -> Done<
         deadline_ms: tx.now_ms.saturating_add(taker.lease_ms),
     };
     run.change(|life| life.claim(lease.clone())).map_err(|error| run.broken(&error))?;
+    let is_first = run.head.started_at_ms.is_none();
     let head = &mut run.head;
     head.epoch = epoch;
     head.claims += 1;
@@ -180,7 +182,9 @@ pub(crate) fn take(tx: &mut Tx<'_>, mut run: RunRow, taker: &Taker<'_>) -> Done<
     run.claimed_ms = Some(tx.now_ms);
     tx.save(&mut run)?;
     grant(tx, taker.lease_ms)?;
-    whole(tx, run, lease)
+    // Before its first claim nobody could write a snapshot.
+    let snapshot = if is_first { None } else { tx.db.snapshot(&run)? };
+    whole(tx, run, lease, snapshot)
 }
 
 /// Remembers the longest lease, by which a stalled store waits before it reaps.
@@ -194,14 +198,19 @@ fn grant(tx: &mut Tx<'_>, lease_ms: i64) -> Done<()> {
 }
 
 /// The run with all that is needed to go on.
-fn whole(tx: &Tx<'_>, run: RunRow, lease: LeaseTerm) -> Done<ClaimedRun> {
+fn whole(
+    tx: &Tx<'_>,
+    run: RunRow,
+    lease: LeaseTerm,
+    snapshot: Option<Vec<u8>>,
+) -> Done<ClaimedRun> {
     let session_last = match &run.head.session {
         Some(session) => tx.db.session_last(session.as_str())?,
         None => None,
     };
     Ok(ClaimedRun {
         payload: tx.db.payload(&run)?,
-        snapshot: tx.db.snapshot(&run)?,
+        snapshot,
         journal: tx.db.events(&run, run.head.snapshot_seq, usize::MAX)?,
         inbox: tx.db.inbox(&run)?,
         session_last,

@@ -1,0 +1,62 @@
+//! Measures Holdpoint on the work W; run as `cargo xtask bench w`.
+//!
+//! W is a line of three nodes that each append about 100 bytes to a list; every node is committed
+//! before the next one starts. Producer, worker and store share the machine; figures of one
+//! invocation are to be compared with each other, not with those of another machine.
+#![expect(clippy::print_stdout, reason = "a measuring program prints what it measured")]
+
+mod probe;
+mod stores;
+mod w;
+
+use anyhow::{Result, bail};
+
+use crate::{stores::StoreKind, w::Settings};
+
+const USAGE: &str = "\
+usage: cargo xtask bench w [--runs N] [--concurrency N] [--store NAME]... [--json]
+       stores: sqlite-full redis-everysec redis-always (all three without the option)";
+
+fn main() -> Result<()> {
+    let mut args = std::env::args().skip(1);
+    match args.next().as_deref() {
+        Some("w") => {}
+        Some(_) | None => bail!("{USAGE}"),
+    }
+    let (settings, is_json) = settings(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    for kind in &settings.stores {
+        let figures = runtime.block_on(w::measure(*kind, &settings))?;
+        if is_json {
+            println!("{}", figures.to_json());
+        } else {
+            println!("{}", figures.to_text());
+        }
+    }
+    Ok(())
+}
+
+fn settings(mut args: impl Iterator<Item = String>) -> Result<(Settings, bool)> {
+    let mut settings = Settings::default();
+    let mut is_json = false;
+    while let Some(arg) = args.next() {
+        let mut value =
+            || args.next().ok_or_else(|| anyhow::anyhow!("{arg} needs a value\n{USAGE}"));
+        match arg.as_str() {
+            "--runs" => settings.runs = value()?.parse()?,
+            "--concurrency" => settings.concurrency = value()?.parse()?,
+            "--store" => {
+                let name = value()?;
+                let kind = StoreKind::ALL.into_iter().find(|kind| kind.name() == name);
+                let Some(kind) = kind else { bail!("no store {name:?}\n{USAGE}") };
+                settings.stores.push(kind);
+            }
+            "--json" => is_json = true,
+            other => bail!("no option {other:?}\n{USAGE}"),
+        }
+    }
+    if settings.stores.is_empty() {
+        settings.stores = StoreKind::ALL.to_vec();
+    }
+    Ok((settings, is_json))
+}

@@ -1,0 +1,78 @@
+//! The stores that are measured, each fresh: a server of its own, or a file of its own.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdpoint_graph::Namespace;
+use holdpoint_storage::Store;
+use holdpoint_storage_redis::{RedisConfig, RedisStore};
+use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore};
+use holdpoint_testkit::{Appendfsync, RedisServer, Scratch};
+use holdpoint_worker::StoreFactory;
+
+/// A kind of store, with its durability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoreKind {
+    /// SQLite, each commit on the disk.
+    SqliteFull,
+    /// Redis, its log on the disk every second.
+    RedisEverysec,
+    /// Redis, its log on the disk before each reply.
+    RedisAlways,
+}
+
+impl StoreKind {
+    pub(crate) const ALL: [Self; 3] = [Self::SqliteFull, Self::RedisEverysec, Self::RedisAlways];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::SqliteFull => "sqlite-full",
+            Self::RedisEverysec => "redis-everysec",
+            Self::RedisAlways => "redis-always",
+        }
+    }
+}
+
+/// A fresh store and what keeps it alive.
+pub(crate) struct Fresh {
+    pub(crate) store: Arc<dyn Store>,
+    /// Opens a second handle, as a worker's upkeep does.
+    pub(crate) second: StoreFactory,
+    pub(crate) server_pid: Option<u32>,
+    _server: Option<RedisServer>,
+    _scratch: Scratch,
+}
+
+/// Starts a fresh store.
+pub(crate) async fn fresh(kind: StoreKind) -> Result<Fresh> {
+    let namespace = Namespace::new("bench")?;
+    let scratch = Scratch::new();
+    let fsync = match kind {
+        StoreKind::SqliteFull => {
+            let location = Location::File(scratch.file("w.db"));
+            let store = SqliteStore::open(SqliteConfig::new(location, namespace)).await?;
+            let store: Arc<dyn Store> = Arc::new(store);
+            let again = Arc::clone(&store);
+            let second: StoreFactory = Arc::new(move || {
+                let again = Arc::clone(&again);
+                Box::pin(async move { Ok(again) })
+            });
+            let (server_pid, server) = (None, None);
+            return Ok(Fresh { store, second, server_pid, _server: server, _scratch: scratch });
+        }
+        StoreKind::RedisEverysec => Appendfsync::Everysec,
+        StoreKind::RedisAlways => Appendfsync::Always,
+    };
+    let server = RedisServer::config().appendfsync(fsync).tcp().start();
+    let config = RedisConfig::new(server.url(), namespace);
+    let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config.clone()).await?);
+    let second: StoreFactory = Arc::new(move || {
+        let config = config.clone();
+        Box::pin(async move {
+            let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config).await?);
+            Ok(store)
+        })
+    });
+    let server_pid = Some(server.pid());
+    Ok(Fresh { store, second, server_pid, _server: Some(server), _scratch: scratch })
+}
