@@ -1,1 +1,73 @@
-//! x
+//! Holdpoint runs graphs of steps durably on a work queue, and parks the ones that need a person.
+//!
+//! A graph is nodes over a JSON state. A run is one request to execute it: each finished node is
+//! committed in one atomic write before the next one starts, so a worker that dies loses at most
+//! the node it was in. A gate or a question parks the run without holding a worker, until
+//! somebody's answer lets it go on.
+//!
+//! ```
+//! use holdpoint::{NodeContext, NodeError, Runner, State, StateGraph, Update};
+//!
+//! async fn trim(_: NodeContext, state: State) -> Result<Update, NodeError> {
+//!     let name: String = state.read("name")?;
+//!     Ok(Update::new().set("name", name.trim()))
+//! }
+//!
+//! async fn greet(_: NodeContext, state: State) -> Result<Update, NodeError> {
+//!     let name: String = state.read("name")?;
+//!     Ok(Update::new().set("greeting", format!("hello {name}")))
+//! }
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let graph = StateGraph::new("hello")
+//!     .add_node("trim", trim)
+//!     .add_node("greet", greet)
+//!     .add_edge("trim", "greet")
+//!     .set_entry_point("trim")
+//!     .set_finish_point("greet")
+//!     .compile()?;
+//! assert_eq!(graph.nodes().count(), 2);
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! The same graph behind the whole command line, with a durable store and any number of workers:
+//! [`App`]. From a program that only brings work: [`Producer`]. In a service of your own:
+//! [`Worker`], or [`QueuedExecutor`] under a queue of your own.
+//!
+//! | to | use |
+//! | --- | --- |
+//! | describe work | [`StateGraph`], [`NodeOptions`], [`Gate`], [`Question`], [`Send`] |
+//! | do work in a node | [`NodeContext`]: steps, asks, sleeps, partial results |
+//! | bring work and answers | [`Producer`], [`RunRequest`], [`SignalOptions`] |
+//! | run it | [`App`], [`Worker`], [`Runner`] |
+//! | keep it | [`SqliteStore`], [`RedisStore`], or an implementation of [`Store`] |
+
+pub use holdpoint_cli::{App, Desk, IntoGraph};
+pub use holdpoint_executor::{
+    EventSink, ExecutorConfig, GraphResolver, GraphSet, QueuedExecutor, ResolveError, RunState,
+    RunStream, Runner, RunnerError, SingleGraphResolver, SpanId, SpanKind, StreamEvent, StreamItem,
+    Tracer,
+};
+pub use holdpoint_graph::{
+    Answer, Answered, AppendReducer, BoxFuture, Code, CompiledGraph, Drawing, END, Edge,
+    EdgeCondition, Effect, Event, Fingerprint, FunctionalError, Gate, GraphFault, GraphFaults,
+    GraphId, IntoUpdate, Interrupt, InterruptId, InterruptKind, KeyMapping, Memory,
+    MergeMapReducer, Namespace, NodeContext, NodeError, NodeOptions, OnStale, Progress, Question,
+    QueueId, Reducer, ReducerFunc, Refusal, ReplaceReducer, RetryPolicy, RunId, RunPayload,
+    RunStatus, START, Send, SessionId, State, StateGraph, StateSchema, Update, WorkerId, fan_out,
+    merge_all, register_entrypoint, register_task, task_graph,
+};
+pub use holdpoint_producer::{
+    CancelOutcome, EventView, Follow, FollowItem, ForkOptions, GateFilter, GateRow, InterruptView,
+    PartialView, PositionView, Producer, ProducerError, Receipt, Rows, RunRequest, RunRow, RunView,
+    SignalOptions, SignalOutcome, Signalled, Timestamp, Until, Why, format_time, parse_duration,
+    parse_time,
+};
+pub use holdpoint_storage::{
+    Clock, Durability, IfBusy, Random, RunFilter, Store, StoreError, SystemClock,
+};
+pub use holdpoint_storage_redis::{RedisConfig, RedisStore};
+pub use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
+pub use holdpoint_worker::{Health, HealthReport, Shutdown, Worker, WorkerConfig, WorkerEnd};

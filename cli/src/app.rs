@@ -40,11 +40,11 @@ use crate::{
 pub struct App {
     graphs: GraphSet,
     faults: Vec<GraphFaults>,
-    default: Option<Default_>,
+    default: Option<Action>,
 }
 
 /// What a program does when it is called without a command.
-type Default_ = Arc<dyn Fn(Desk) -> BoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
+type Action = Arc<dyn Fn(Desk) -> BoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
 
 /// What [`App::graph`] takes: a graph, or the attempt to make one.
 ///
@@ -159,24 +159,40 @@ impl App {
 
     fn started(self, args: &[OsString], out: &mut Out) -> Result<(), Stop> {
         let program = program(args);
-        let command = Cli::command().name(program.clone()).bin_name(program.clone());
+        let command = Cli::command().bin_name(program.clone());
         let cli = command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
         let cli = cli.map_err(|fault| parsed_badly(&fault, out))?;
         let settings = Settings::new(&cli.global)?;
         *out = Out::new(settings.is_json);
-        let context = Context::new(*out, settings, self.graphs, self.faults, program);
+        let context = Context {
+            out: *out,
+            settings,
+            graphs: self.graphs,
+            faults: self.faults,
+            program: called(args, &program),
+            args: args.get(1..).unwrap_or_default().to_vec(),
+        };
         match (cli.command, self.default) {
             (Some(command), _) => commands::run(command, context),
             (None, Some(action)) => commands::default(context, |desk| action(desk)),
             (None, None) => {
-                out.say(Cli::command().name(context.program.clone()).render_help());
+                out.say(Cli::command().bin_name(program).render_help());
                 Err(Stop::Exit(2))
             }
         }
     }
 }
 
-/// The program's name as people call it.
+/// How people call the program again: an example by cargo, all else by its name.
+fn called(args: &[OsString], program: &str) -> String {
+    let folder = args.first().map(std::path::Path::new).and_then(std::path::Path::parent);
+    match folder.and_then(std::path::Path::file_name) {
+        Some(folder) if folder == "examples" => format!("cargo run -q --example {program} --"),
+        Some(_) | None => program.to_owned(),
+    }
+}
+
+/// The program's name.
 fn program(args: &[OsString]) -> String {
     let path = args.first().map(std::path::Path::new);
     let name = path.and_then(|path| path.file_name()).map(|name| name.to_string_lossy());

@@ -12,7 +12,13 @@ use clap::{Args, Parser, Subcommand};
 
 /// Runs graphs of steps durably, and parks the ones that need a person.
 #[derive(Debug, Parser)]
-#[command(name = "holdpoint", version, about, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "holdpoint",
+    version,
+    about = "Runs graphs of steps durably, and parks the ones that need a person",
+    propagate_version = true,
+    max_term_width = 100
+)]
 pub(crate) struct Cli {
     /// What holds for all commands.
     #[command(flatten)]
@@ -26,17 +32,17 @@ pub(crate) struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// Where the runs live: sqlite:PATH, redis://HOST, redis+unix:///SOCKET
-    #[arg(long, global = true, env = "HOLDPOINT_STORE", hide_env_values = true, value_name = "URL")]
+    /// Where the runs live: sqlite:PATH, redis://HOST, redis+unix:///SOCKET [env: HOLDPOINT_STORE]
+    #[arg(long, global = true, env = "HOLDPOINT_STORE", hide_env = true, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// The namespace; part of every key
-    #[arg(long, global = true, env = "HOLDPOINT_NAMESPACE", value_name = "NS")]
+    /// The namespace; part of every key [env: HOLDPOINT_NAMESPACE]
+    #[arg(long, global = true, env = "HOLDPOINT_NAMESPACE", hide_env = true, value_name = "NS")]
     pub(crate) namespace: Option<String>,
     /// One JSON document, or one per line for lists and streams
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// A TOML file with the same names; flags and environment go before it
-    #[arg(long, global = true, env = "HOLDPOINT_CONFIG", value_name = "FILE")]
+    /// A TOML file with the same names; flags and environment go before it [env: HOLDPOINT_CONFIG]
+    #[arg(long, global = true, env = "HOLDPOINT_CONFIG", hide_env = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// How much is said on stderr: error, warn, info, debug, trace
     #[arg(long, global = true, value_name = "LEVEL")]

@@ -9,6 +9,7 @@ mod events;
 mod fork;
 mod gates;
 mod graphs;
+mod migrate;
 mod runs;
 mod sessions;
 mod upkeep;
@@ -16,6 +17,8 @@ mod wait;
 mod worker;
 
 use holdpoint_graph::BoxFuture;
+
+pub(crate) use dev::work_here;
 
 use crate::{
     args::{Command, runs::Runs},

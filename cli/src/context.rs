@@ -1,6 +1,6 @@
 //! What every command has: where to write, what was set, which graphs there are.
 
-use std::{future::Future, time::Duration};
+use std::{ffi::OsString, future::Future, time::Duration};
 
 use holdpoint_executor::GraphSet;
 use holdpoint_graph::{Code, GraphFaults, Refusal, RunId, limits};
@@ -10,7 +10,7 @@ use crate::{
     failure::{Failure, Stop},
     out::Out,
     place::{self, Access},
-    settings::Settings,
+    settings::{STORE_DEFAULT, Settings},
 };
 
 /// What every command has.
@@ -26,23 +26,33 @@ pub(crate) struct Context {
     pub(crate) faults: Vec<GraphFaults>,
     /// The program's name as people call it.
     pub(crate) program: String,
+    /// What the program was called with, without its name.
+    pub(crate) args: Vec<OsString>,
+}
+
+/// Knows the commands that people type on the same store.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    prefix: String,
+}
+
+impl Asker {
+    /// The command for `rest`.
+    pub(crate) fn command(&self, rest: &str) -> String {
+        format!("{} {rest}", self.prefix)
+    }
 }
 
 impl Context {
-    pub(crate) fn new(
-        out: Out,
-        settings: Settings,
-        graphs: GraphSet,
-        faults: Vec<GraphFaults>,
-        program: String,
-    ) -> Self {
-        Self { out, settings, graphs, faults, program }
+    /// Whether the program has graphs of its own.
+    pub(crate) fn has_graphs(&self) -> bool {
+        self.graphs.iter().next().is_some()
     }
 
     /// A producer over the store.
     pub(crate) async fn producer(&self, access: Access) -> Result<Producer, Stop> {
         let store = place::open(&self.settings, access).await?;
-        Ok(Producer::new(store, self.settings.namespace.clone()))
+        Ok(Producer::new(store))
     }
 
     /// Fails when a graph of the program has faults: what it would do is not what was written.
@@ -57,14 +67,21 @@ impl Context {
 
     /// The command that people type for `rest` on the same store.
     pub(crate) fn command(&self, rest: &str) -> String {
-        let mut command = self.program.clone();
-        if self.settings.store != "sqlite:holdpoint.db" && std::env::var_os("HOLDPOINT_STORE").is_none() {
-            command.push_str(&format!(" --store {}", quoted(&self.settings.store)));
+        self.asker().command(rest)
+    }
+
+    /// What knows these commands elsewhere.
+    pub(crate) fn asker(&self) -> Asker {
+        let mut prefix = self.program.clone();
+        let is_said = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        if self.settings.store != STORE_DEFAULT && !is_said("HOLDPOINT_STORE") {
+            let store = quoted(&place::without_secrets(&self.settings.store));
+            prefix.push_str(&format!(" --store {store}"));
         }
-        if self.settings.namespace.as_str() != "default" {
-            command.push_str(&format!(" --namespace {}", self.settings.namespace));
+        if self.settings.namespace.as_str() != "default" && !is_said("HOLDPOINT_NAMESPACE") {
+            prefix.push_str(&format!(" --namespace {}", self.settings.namespace));
         }
-        format!("{command} {rest}")
+        Asker { prefix }
     }
 }
 

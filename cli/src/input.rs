@@ -5,7 +5,7 @@ use std::{
     io::{Read, stdin},
 };
 
-use holdpoint_graph::{Code, Refusal, json, limits};
+use holdpoint_graph::{Code, Refusal, json};
 use serde_json::Value;
 
 use crate::failure::{Failure, Stop};

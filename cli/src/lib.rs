@@ -1,1 +1,25 @@
-//! placeholder
+//! The command line of Holdpoint: the `holdpoint` program, and [`App`], which gives the same
+//! commands to a program with graphs of its own.
+//!
+//! The only crate that picks a backend, and the only one that prints. Values are checked by the
+//! libraries, so that the command line, a batch and a library call refuse the same things with
+//! the same codes.
+
+mod app;
+mod args;
+mod commands;
+mod context;
+mod desk;
+mod failure;
+mod input;
+mod live;
+mod logs;
+mod out;
+mod paint;
+mod place;
+mod settings;
+mod show;
+mod table;
+
+pub use app::{App, IntoGraph};
+pub use desk::Desk;

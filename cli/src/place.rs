@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use holdpoint_graph::Code;
-use holdpoint_storage::Store;
+use holdpoint_storage::{Store, StoreError, StoreResult};
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
 
@@ -59,6 +59,14 @@ pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn 
             Ok(Arc::new(RedisStore::connect(config).await?))
         }
     }
+}
+
+/// Opens the store once more, for a part of the program that must not share connections.
+pub(crate) async fn open_for_upkeep(settings: &Settings) -> StoreResult<Arc<dyn Store>> {
+    open(settings, Access::Existing).await.map_err(|stop| match stop {
+        Stop::Failed(failure) => StoreError::Unavailable { cause: failure.message },
+        Stop::Exit(_) | Stop::ClosedPipe => StoreError::Unavailable { cause: stop.to_string() },
+    })
 }
 
 fn read(url: &str) -> Result<Place, Stop> {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The store of whoever names none.
-const STORE_DEFAULT: &str = "sqlite:holdpoint.db";
+pub(crate) const STORE_DEFAULT: &str = "sqlite:holdpoint.db";
 
 /// The configuration file: the names of the options.
 #[derive(Debug, Clone, Default, Deserialize)]

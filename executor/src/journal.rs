@@ -25,6 +25,7 @@ pub(crate) struct Journal {
     chain: Chain,
     tail_bytes: usize,
     snapshot_bytes: usize,
+    moved_at_ms: Option<i64>,
     pending: Vec<(i64, Event)>,
     consumed: Vec<String>,
     stored_open: BTreeSet<InterruptId>,
@@ -55,18 +56,11 @@ pub(crate) struct Opening {
 }
 
 impl Journal {
-    /// A pen that goes on behind `chain`; `progress` tells which questions the store has open.
-    pub(crate) fn new(
-        opening: Opening,
-        chain: Chain,
-        tail_bytes: usize,
-        snapshot_bytes: usize,
-        progress: &Progress,
-    ) -> Self {
+    /// A pen that goes on behind what was loaded, and the progress there.
+    pub(crate) fn new(opening: Opening, loaded: Loaded) -> (Self, Progress) {
         let Opening { store, listeners, config, time, control, lease } = opening;
-        let stored_open = progress.open().map(|open| open.interrupt.clone()).collect();
-        let (pending, consumed, pin) = (Vec::new(), Vec::new(), None);
-        Self {
+        let Loaded { chain, progress, snapshot_bytes, tail_bytes, moved_at_ms } = loaded;
+        let journal = Self {
             store,
             listeners,
             config,
@@ -76,11 +70,19 @@ impl Journal {
             chain,
             tail_bytes,
             snapshot_bytes,
-            pending,
-            consumed,
-            stored_open,
-            pin,
-        }
+            moved_at_ms,
+            pending: Vec::new(),
+            consumed: Vec::new(),
+            // Which questions the store has open.
+            stored_open: progress.open().map(|open| open.interrupt.clone()).collect(),
+            pin: None,
+        };
+        (journal, progress)
+    }
+
+    /// When the run last moved, or meant to move, before this claim.
+    pub(crate) const fn moved_at_ms(&self) -> Option<i64> {
+        self.moved_at_ms
     }
 
     /// The store's time.
@@ -250,6 +252,14 @@ pub(crate) struct Loaded {
     pub(crate) tail_bytes: usize,
     /// When it last moved or meant to move.
     pub(crate) moved_at_ms: Option<i64>,
+}
+
+impl Loaded {
+    /// The end of a journal that was not read: for a last word, which needs no progress.
+    pub(crate) fn behind(chain: Chain) -> Self {
+        let progress = Progress::new();
+        Self { chain, progress, snapshot_bytes: 0, tail_bytes: 0, moved_at_ms: None }
+    }
 }
 
 /// Verifies and folds what a claim or a read returned.

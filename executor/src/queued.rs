@@ -1,5 +1,8 @@
 //! The executor of claimed runs: what a worker calls, and what an in-process runner uses too.
 
+mod ending;
+mod start;
+
 use std::{
     convert::Infallible,
     fmt,
@@ -9,19 +12,16 @@ use std::{
     time::Duration,
 };
 
-use holdpoint_graph::{
-    Beginning, BoxFuture, CompiledGraph, End, Engine, Event, Namespace, OnStale, Progress, Reason,
-    ReasonCode, RunId, RunPayload, State,
-};
-use holdpoint_storage::{CancelWish, Chain, ClaimedRun, Disposition, RunHead, Store, StoreError};
+use holdpoint_graph::{BoxFuture, CompiledGraph, Namespace, Reason, ReasonCode, RunId, RunPayload};
+use holdpoint_storage::{ClaimedRun, RunHead, Store};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use self::{ending::Ending, start::complete};
+
 use crate::{
     Control, EventSink, ExecutorConfig, GraphResolver, ResolveError, Tracer,
-    config::ms,
-    journal::{Journal, Loaded, Opening, Written, load},
-    run_loop::{Facts, RunLoop},
+    journal::load,
     sink::{Listeners, SpanKind},
     time::StoreTime,
 };
@@ -211,41 +211,6 @@ impl QueuedExecutor {
         }
     }
 
-    /// Whether the head alone says that the run must end.
-    fn must_end(&self, head: &RunHead, now_ms: i64) -> Option<Ending> {
-        if let Some(wish) = head.cancel {
-            return Some(Ending::Cancelled(match wish {
-                CancelWish::Asked => "a request".to_owned(),
-                CancelWish::Interrupted | CancelWish::RolledBack => {
-                    "a newer run of the session".to_owned()
-                }
-            }));
-        }
-        let failed = |code, message| Some(Ending::Failed(Reason { code, message, node: None }));
-        let has_passed = |at: Option<i64>| at.is_some_and(|at| at <= now_ms);
-        if head.seq == 0 && has_passed(head.expires_at_ms) {
-            return failed(ReasonCode::Expired, "the run had not started in time".to_owned());
-        }
-        if has_passed(head.deadline_ms) {
-            return failed(ReasonCode::Expired, "the run's deadline has passed".to_owned());
-        }
-        let lost_in_row = head.lost_in_row.saturating_sub(1);
-        let lost_in_life = head.lost_in_life.saturating_sub(1);
-        if lost_in_row >= self.config.max_crashes || lost_in_life >= self.config.max_crashes_in_life
-        {
-            let seen =
-                head.losses.iter().map(|loss| format!("{} ({})", loss.worker, loss.evidence));
-            let seen: Vec<String> = seen.collect();
-            let message = format!(
-                "{lost_in_row} workers in a row were lost with the run, {lost_in_life} over its \
-                 life: {}",
-                seen.join(", ")
-            );
-            return failed(ReasonCode::CrashLoop, message);
-        }
-        None
-    }
-
     fn resolve(&self, head: &RunHead) -> Result<CompiledGraph, ResolveError> {
         let resolve = || self.resolver.resolve(&head.graph, head.fingerprint.as_ref());
         let found = catch_unwind(AssertUnwindSafe(resolve)).unwrap_or_else(|panic| {
@@ -265,224 +230,6 @@ impl QueuedExecutor {
             found.fingerprint()
         )))
     }
-
-    async fn drive(
-        &self,
-        claimed: Claimed,
-        payload: RunPayload,
-        loaded: Loaded,
-        graph: CompiledGraph,
-    ) -> Outcome {
-        let Claimed { run: ClaimedRun { head, inbox, session_last, lease, .. }, control, time } =
-            claimed;
-        let engine = Engine::new(graph, head.run.clone());
-        let Loaded { chain, mut progress, snapshot_bytes, tail_bytes, moved_at_ms } = loaded;
-        let opening = Opening {
-            store: Arc::clone(&self.store),
-            listeners: self.listeners.clone(),
-            config: self.config,
-            time: Arc::clone(&time),
-            control: control.clone(),
-            lease: lease.clone(),
-        };
-        let mut journal = Journal::new(opening, chain, tail_bytes, snapshot_bytes, &progress);
-        let now_ms = time.now_ms();
-        let mut events = Vec::new();
-        if !progress.is_begun() {
-            let base = match self.base(session_last.as_ref(), &payload).await {
-                Ok(base) => base,
-                Err(error) => {
-                    tracing::error!(run = %head.run, %error, "cannot read the session's state");
-                    return Outcome::GivenUp;
-                }
-            };
-            journal.pin(engine.graph().fingerprint());
-            match begin(&engine, &payload, &base, self.config.max_steps) {
-                Ok(started) => events.push(started),
-                Err(reason) => {
-                    let claimed = (journal, progress);
-                    return end_with(claimed, Ending::Failed(reason)).await;
-                }
-            }
-        }
-        events.extend(claim_events(&head, &lease));
-        for event in events {
-            progress.apply(&event).expect("a claim follows anything");
-            journal.push(event);
-        }
-        for event in engine.recover(&mut progress, now_ms) {
-            journal.push(event);
-        }
-        for event in engine.reroute(&mut progress) {
-            journal.push(event);
-        }
-        let stale_after_ms = payload.stale_after_ms.unwrap_or(ms(self.config.stale_after));
-        let moved_at_ms = moved_at_ms.max(progress.fresh_at_ms());
-        let idle_ms = moved_at_ms.map_or(0, |at| now_ms.saturating_sub(at));
-        if idle_ms > stale_after_ms {
-            match payload.on_stale {
-                OnStale::Resume => {}
-                OnStale::Cancel => {
-                    let end = Ending::Cancelled("its plan is stale".to_owned());
-                    return end_with((journal, progress), end).await;
-                }
-                OnStale::Ask => {
-                    let event = engine.stale(&progress, idle_ms, now_ms);
-                    progress.apply(&event).expect("a question may open at any time");
-                    journal.push(event);
-                }
-            }
-        }
-        let facts = Facts {
-            run: head.run,
-            session: head.session,
-            epoch: lease.pair.epoch,
-            deadline_ms: head.deadline_ms,
-            config: self.config,
-            control,
-            time,
-            listeners: self.listeners.clone(),
-            partials: self.partials.clone(),
-        };
-        RunLoop::new(engine, progress, journal, facts, inbox).run().await
-    }
-
-    /// The state that the run starts from: what is remembered of the session's last.
-    async fn base(&self, last: Option<&RunId>, payload: &RunPayload) -> Result<State, StoreError> {
-        let Some(last) = last else { return Ok(State::new()) };
-        let Some(part) = self.store.checkpoint(last).await? else { return Ok(State::new()) };
-        let loaded = load(&self.namespace, last, part.snapshot.as_deref(), &part.records)?;
-        Ok(payload.memory.of(loaded.progress.state().clone()))
-    }
-
-    async fn undecodable(&self, claimed: &Claimed, why: String) -> Outcome {
-        let reason = Reason { code: ReasonCode::Undecodable, message: why, node: None };
-        self.end_without_graph(claimed, Ending::Failed(reason)).await
-    }
-
-    /// No graph for it here: the run is offered again a little later.
-    async fn put_off(&self, claimed: &Claimed, error: &ResolveError) -> Outcome {
-        tracing::warn!(run = %claimed.run.head.run, %error, "cannot execute the run");
-        let until_ms = claimed.time.now_ms().saturating_add(UNRESOLVED_WAIT_MS);
-        let Some((mut journal, progress)) = self.pen(claimed) else { return Outcome::GivenUp };
-        journal.push(Event::RunRescheduled { until_ms });
-        match journal.commit(&progress, Disposition::Reschedule { until_ms }).await {
-            Written::Done { .. } => Outcome::Rescheduled { until_ms },
-            Written::Cancelled => self.end_now(claimed, "a request").await,
-            Written::Fenced => Outcome::Fenced,
-            Written::GivenUp(_) => Outcome::GivenUp,
-        }
-    }
-
-    async fn end_now(&self, claimed: &Claimed, by: &str) -> Outcome {
-        self.end_without_graph(claimed, Ending::Cancelled(by.to_owned())).await
-    }
-
-    /// A pen that goes on behind the head, for writes that need no progress.
-    fn pen(&self, claimed: &Claimed) -> Option<(Journal, Progress)> {
-        let head = &claimed.run.head;
-        let chain = Chain::at(&self.namespace, &head.run, head.seq, &head.hash).ok()?;
-        let opening = Opening {
-            store: Arc::clone(&self.store),
-            listeners: self.listeners.clone(),
-            config: self.config,
-            time: Arc::clone(&claimed.time),
-            control: claimed.control.clone(),
-            lease: claimed.run.lease.clone(),
-        };
-        let progress = Progress::new();
-        Some((Journal::new(opening, chain, 0, 0, &progress), progress))
-    }
-
-    async fn end_without_graph(&self, claimed: &Claimed, ending: Ending) -> Outcome {
-        let Some((mut journal, progress)) = self.pen(claimed) else { return Outcome::GivenUp };
-        for event in claim_events(&claimed.run.head, &claimed.run.lease) {
-            journal.push(event);
-        }
-        end_with((journal, progress), ending).await
-    }
-}
-
-/// How a run ends that has no way to go on.
-enum Ending {
-    Failed(Reason),
-    Cancelled(String),
-}
-
-async fn end_with((mut journal, progress): (Journal, Progress), ending: Ending) -> Outcome {
-    let (event, end, outcome) = match ending {
-        Ending::Failed(reason) => {
-            let code = reason.code;
-            (Event::RunFailed { reason }, End::Failed(code), Outcome::Failed(code))
-        }
-        Ending::Cancelled(by) => (Event::RunCancelled { by }, End::Cancelled, Outcome::Cancelled),
-    };
-    journal.push(event);
-    match journal.commit(&progress, Disposition::Finish { end }).await {
-        Written::Done { .. } => outcome,
-        Written::Cancelled => {
-            journal.take_back_last();
-            let end = Ending::Cancelled("a request".to_owned());
-            Box::pin(end_with((journal, progress), end)).await
-        }
-        Written::Fenced => Outcome::Fenced,
-        Written::GivenUp(_) => Outcome::GivenUp,
-    }
-}
-
-/// The journal must be whole: as long as the head says, and with the hash the head has.
-fn complete(head: &RunHead, loaded: Loaded) -> Result<Loaded, StoreError> {
-    if loaded.chain.seq() == head.seq && loaded.chain.hash() == head.hash {
-        return Ok(loaded);
-    }
-    Err(StoreError::Corrupt {
-        what: format!("run {}", head.run),
-        why: format!(
-            "its journal has {} events and another end than its head, which counts {}",
-            loaded.chain.seq(),
-            head.seq
-        ),
-    })
-}
-
-fn begin(
-    engine: &Engine,
-    payload: &RunPayload,
-    base: &State,
-    max_steps: u64,
-) -> Result<Event, Reason> {
-    let max_steps = payload.max_steps.unwrap_or(max_steps);
-    if let Some(start) = &payload.checkpoint {
-        let begin = Beginning::Checkpoint {
-            origin: start.origin.clone(),
-            progress: start.progress.clone(),
-            patches: start.patches.clone(),
-        };
-        return Ok(engine.started(begin, max_steps));
-    }
-    let start = || engine.start(base, payload.initial.clone(), max_steps);
-    catch_unwind(AssertUnwindSafe(start)).map_err(|panic| Reason {
-        code: ReasonCode::NodeError,
-        message: format!("a reducer panicked: {}", holdpoint_graph::panic_text(&*panic)),
-        node: None,
-    })
-}
-
-/// What the journal does not have yet of who held the run.
-fn claim_events(head: &RunHead, lease: &holdpoint_storage::Lease) -> Vec<Event> {
-    let lost = head.losses.iter().map(|loss| Event::WorkerLost {
-        worker: loss.worker.clone(),
-        epoch: loss.epoch,
-        claimed_at_ms: loss.claimed_at_ms,
-        lost_at_ms: loss.lost_at_ms,
-        evidence: loss.evidence.clone(),
-    });
-    let claimed = Event::Claimed {
-        worker: lease.worker.clone(),
-        epoch: lease.pair.epoch,
-        at_ms: head.updated_at_ms,
-    };
-    lost.chain([claimed]).collect()
 }
 
 async fn send_partials(store: Arc<dyn Store>, mut waiting: mpsc::Receiver<PartialOut>) {

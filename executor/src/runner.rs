@@ -1,81 +1,27 @@
 //! Runs one run in this process: enqueue, claim and execute, without a worker.
 
+mod keep;
+mod state;
+
 use std::{sync::Arc, time::Duration};
 
-use chrono::{DateTime, SecondsFormat};
 use holdpoint_graph::{
-    CheckpointStart, CompiledGraph, InterruptId, Origin, Patch, Progress, QueueId, Refusal, RunId,
+    CheckpointStart, CompiledGraph, InterruptId, Origin, Patch, QueueId, Refusal, RunId,
     RunPayload, RunStatus, SessionId, State,
     limits::{PRIORITY_DEFAULT, QUEUE_DEPTH_MAX},
 };
 use holdpoint_storage::{
     Address, ClaimRequest, Enqueued, IfBusy, Lane, NewRun, Random, RunHead, SharedClock,
-    SignalRecord, SignalReply, SignalRequest, Store, StoreError, SystemClock, When, meaning_hash,
+    SignalRecord, SignalReply, SignalRequest, Store, SystemClock, When, meaning_hash,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::keep::keep_lease;
+pub use self::state::{RunState, RunnerError};
 use crate::{
     Claimed, Control, EventSink, ExecutorConfig, Outcome, QueuedExecutor, RunStream,
     SingleGraphResolver, Tracer, journal::load, stream::StreamSink, time::StoreTime,
 };
-
-/// Why a runner did not run.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunnerError {
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// An input is not acceptable.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The session has no run.
-    #[error("no_checkpoint: the session {0} has no run")]
-    NoCheckpoint(SessionId),
-    /// The session has an active run.
-    #[error("the session is busy with run {0}")]
-    Busy(RunId),
-    /// The answer was not taken.
-    #[error("the answer was not taken: {0:?}")]
-    NotAnswered(SignalReply),
-    /// The run cannot go on from where it is.
-    #[error("run {run} is {}: {why}", status.as_str())]
-    WrongState {
-        /// The run.
-        run: RunId,
-        /// Its state.
-        status: RunStatus,
-        /// What is needed.
-        why: &'static str,
-    },
-    /// The run was taken over or given up while it executed here.
-    #[error("the run did not stay here: {0:?}")]
-    NotOurs(Outcome),
-}
-
-/// The whole state of a run, in the names that existing readers know.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct RunState {
-    /// The run.
-    pub run_id: RunId,
-    /// Its session.
-    pub session_id: String,
-    /// Its graph.
-    pub graph_id: String,
-    /// The node it stands at; of several the first.
-    pub current_node: String,
-    /// Its state.
-    pub status: RunStatus,
-    /// The state of its data.
-    pub state: State,
-    /// The events of its journal.
-    pub seq_num: u64,
-    /// When it was first claimed.
-    pub started_at: Option<String>,
-    /// When it last changed.
-    pub updated_at: String,
-}
 
 /// Executes one graph over a store, in this process. Each call uses the runner up.
 ///
@@ -377,67 +323,6 @@ impl Runner {
         match &self.tracer {
             Some(tracer) => executor.with_tracer(Arc::clone(tracer)),
             None => executor,
-        }
-    }
-
-    async fn state(&self, run: &RunId) -> Result<RunState, RunnerError> {
-        let head = self.head(run).await?;
-        let part = self.store.checkpoint(run).await?;
-        let progress = match &part {
-            None => Progress::new(),
-            Some(part) => {
-                let snapshot = part.snapshot.as_deref();
-                load(self.store.namespace(), run, snapshot, &part.records)?.progress
-            }
-        };
-        let current = progress.tasks().first().map(|view| view.task.node.clone());
-        Ok(RunState {
-            run_id: run.clone(),
-            session_id: head.session.as_ref().map_or(run.as_str(), |s| s.as_str()).to_owned(),
-            graph_id: head.graph.to_string(),
-            current_node: current.unwrap_or_default(),
-            status: head.status(),
-            state: progress.state().clone(),
-            seq_num: head.seq,
-            started_at: head.started_at_ms.map(text),
-            updated_at: text(head.updated_at_ms),
-        })
-    }
-}
-
-fn text(at_ms: i64) -> String {
-    let at = DateTime::from_timestamp_millis(at_ms).unwrap_or_default();
-    at.to_rfc3339_opts(SecondsFormat::Millis, true)
-}
-
-/// Renews the lease until it is lost; returns then.
-async fn keep_lease(
-    store: Arc<dyn Store>,
-    lease: holdpoint_storage::Lease,
-    control: Control,
-    config: ExecutorConfig,
-    clock: &SharedClock,
-) {
-    loop {
-        tokio::time::sleep(config.lease / 5).await;
-        let sent = clock.monotonic();
-        match store.renew(std::slice::from_ref(&lease), config.lease_ms()).await.as_deref() {
-            Ok([holdpoint_storage::Renewal::Kept { cancel, has_inbox }]) => {
-                control.extend(sent + config.hold());
-                if *cancel {
-                    control.cancel();
-                }
-                if *has_inbox {
-                    control.has_inbox();
-                }
-            }
-            // The executor learns by its own commit whether the run has ended in order.
-            Ok(_) => control.lose(),
-            Err(error) => tracing::warn!(run = %lease.run, %error, "renewal failed"),
-        }
-        if !control.may_act(clock.monotonic()) {
-            control.lose();
-            return std::future::pending().await;
         }
     }
 }

@@ -128,6 +128,9 @@ impl Engine {
     /// Never: the events are made of the progress they are applied to.
     pub fn settle(&self, progress: &mut Progress, now_ms: i64) -> (Vec<Event>, Option<Reason>) {
         let mut events = Vec::new();
+        if !progress.is_active() {
+            return (events, None);
+        }
         while let Some(joined) = self.join(progress) {
             match joined {
                 Ok(event) => {
@@ -150,8 +153,9 @@ impl Engine {
     /// Never: the event is made of the progress it is applied to.
     pub fn reroute(&self, progress: &mut Progress) -> Vec<Event> {
         let mut open: Vec<TaskRef> = Vec::new();
+        let is_active = progress.is_active();
         progress.visit_tasks(|branch, inner, status| {
-            if status == TaskStatus::Unrouted {
+            if is_active && status == TaskStatus::Unrouted {
                 open.push(inner.name(branch));
             }
         });

@@ -67,15 +67,10 @@ where
     Ok(graph)
 }
 
-type NodeOf = Arc<
-    dyn Fn(NodeContext, State) -> crate::BoxFuture<'static, Result<Update, NodeError>>
-        + Send
-        + Sync,
->;
+type Updating = crate::BoxFuture<'static, Result<Update, NodeError>>;
+type NodeOf = Arc<dyn Fn(NodeContext, State) -> Updating + Send + Sync>;
 
-fn input_to_output<F, Fut>(
-    function: F,
-) -> impl Fn(NodeContext, State) -> crate::BoxFuture<'static, Result<Update, NodeError>> + Send + Sync
+fn input_to_output<F, Fut>(function: F) -> impl Fn(NodeContext, State) -> Updating + Send + Sync
 where
     F: Fn(NodeContext, Value) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Value, NodeError>> + Send + 'static,

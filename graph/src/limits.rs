@@ -24,8 +24,12 @@ pub const NODES_MAX: usize = 10_000;
 pub const EDGES_MAX: usize = 99_999;
 /// Branches of one fork; each carries its own copy of the state.
 pub const FORK_WIDTH_MAX: usize = 10_000;
-/// Forks inside forks of a running graph; the fold recurses once for each.
-pub const FORK_DEPTH_MAX: usize = 32;
+/// Forks inside forks of a running graph. Each is [`FORK_JSON_LEVELS`] levels of a snapshot's JSON.
+pub const FORK_DEPTH_MAX: usize = 12;
+/// Levels of nesting that one fork adds to the JSON of a run's progress.
+pub const FORK_JSON_LEVELS: usize = 4;
+/// Levels around the deepest value of a progress, as it is stored or begins another run.
+pub const PROGRESS_JSON_LEVELS: usize = 12;
 /// Characters of an error text that is stored; longer ones are cut with a note.
 pub const ERROR_CHARS_MAX: usize = 4_096;
 /// Items of one batch that is written at once: a script holds Redis for about 11 µs an item.
@@ -52,5 +56,9 @@ pub const SNAPSHOT_FACTOR: usize = 2;
 pub const SNAPSHOT_FLOOR_BYTES: usize = 4_096;
 
 const _: () = assert!(JSON_DEPTH_MAX < 127, "an envelope adds levels and must stay readable");
+const _: () = assert!(
+    FORK_DEPTH_MAX * FORK_JSON_LEVELS + JSON_DEPTH_MAX + PROGRESS_JSON_LEVELS <= 127,
+    "a snapshot inside the deepest fork must stay readable"
+);
 const _: () = assert!(PAYLOAD_BYTES_MAX <= STATE_BYTES_MAX, "a payload becomes a state");
 const _: () = assert!(STEPS_MAX_DEFAULT <= STEPS_MAX, "the default is within the range");

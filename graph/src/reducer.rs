@@ -32,9 +32,9 @@ pub struct MergeMapReducer;
 ///
 /// ```
 /// use holdpoint_graph::ReducerFunc;
-/// let max = ReducerFunc::new("max", |old, new| match (old.and_then(|v| v.as_i64()), new.as_i64()) {
-///     (Some(a), Some(b)) => a.max(b).into(),
-///     _ => new,
+/// let max = ReducerFunc::new("max", |old, new| {
+///     let old = old.and_then(|v| v.as_i64());
+///     old.zip(new.as_i64()).map_or(new, |(a, b)| a.max(b).into())
 /// });
 /// # let _ = max;
 /// ```

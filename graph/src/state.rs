@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn the_counted_length_is_the_length_of_the_text() {
         let value = serde_json::json!({
-            "a\n\u{1}\"": [1, 0, 10, 9, -9, i64::MIN, u64::MAX, -2.5, true, false, null, "ü\u{8}", {}], "b": {}, "": [],
+            "a\n\u{1}\"": [1, 0, 10, 9, -9, i64::MIN, u64::MAX, -2.5, true, false,
+                null, "ü\u{8}", {}], "b": {}, "": [],
         });
         assert_eq!(json_len(&value), value.to_string().len());
     }

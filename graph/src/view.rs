@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use crate::State;
 
-/// The key mapping of a sub-graph: inner names of outer keys. Keys not named are shared as they are.
+/// The key mapping of a sub-graph: inner names of outer keys. Keys not named are shared as they
+/// are.
 ///
 /// ```
 /// use holdpoint_graph::KeyMapping;

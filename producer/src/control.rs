@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::{
     Producer, ProducerError,
     answer::at_most,
-    request::{object, steps},
+    check::{object, steps},
 };
 
 /// What became of a wish to cancel.
@@ -121,7 +121,8 @@ impl Producer {
     }
 
     /// Sets keys of a parked run's state. `if_seq` is the number of the newest event that the
-    /// caller saw. Values replace what is there: a reducer is code of the worker's and is not asked.
+    /// caller saw. Values replace what is there: a reducer is code of the worker's and is not
+    /// asked. Gives the number of the edit's event.
     ///
     /// # Errors
     /// `E_NOT_FOUND`; `E_SEQ` when the run moved; `E_RUN_ACTIVE` or `E_RUN_FINAL` when it is not

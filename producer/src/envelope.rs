@@ -16,7 +16,7 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-use crate::{RunRequest, parse_duration, parse_time, request::kind_of};
+use crate::{RunRequest, check::kind_of, parse_duration, parse_time};
 
 const FIELDS: [&str; 22] = [
     "version",

@@ -3,6 +3,7 @@
 
 mod answer;
 mod attempts;
+mod check;
 mod control;
 mod enqueue;
 mod envelope;
@@ -24,6 +25,7 @@ mod why;
 
 pub use answer::SignalOptions;
 pub use attempts::{Attempt, AttemptEnd};
+pub use check::check_tag;
 pub use control::CancelOutcome;
 pub use enqueue::{BatchError, Receipt};
 pub use envelope::{parse_if_busy, parse_item, parse_on_stale};
@@ -33,7 +35,7 @@ pub use follow::{Follow, FollowItem};
 pub use fork::{ForkOptions, Resumed};
 pub use list::{GateFilter, GateRow, Rows, RunRow};
 pub use producer::Producer;
-pub use request::{RunRequest, check_tag};
+pub use request::RunRequest;
 pub use sessions::SessionView;
 pub use signal::{SignalOutcome, Signalled};
 pub use stats::{GraphView, LaneView, QueueView, ServedView, StatsView, WorkerState, WorkerView};

@@ -30,7 +30,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// use holdpoint_storage::Store;
 ///
 /// async fn ship(store: Arc<dyn Store>) -> Result<(), ProducerError> {
-///     let producer = Producer::new(store, Namespace::new("default")?);
+///     let producer = Producer::new(store);
 ///     let request = RunRequest::new("ship").input(serde_json::json!({ "order": 7 }));
 ///     let receipt = producer.enqueue(&request).await?;
 ///     let ended = producer.wait(&receipt.run, Until::Terminal, None).await?;
@@ -73,7 +73,8 @@ impl fmt::Debug for Producer {
 impl Producer {
     /// A producer for one namespace of a store.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, namespace: Namespace) -> Self {
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let namespace = store.namespace().clone();
         let inner = Inner {
             store,
             namespace,

@@ -56,9 +56,8 @@ impl Chain {
     ) -> Result<Self, StoreError> {
         let mut chain = Self::start(namespace, run);
         if seq > 0 || !hash.0.is_empty() {
-            chain.hash = from_hex(&hash.0).ok_or_else(|| {
-                corrupt(run, format!("its chain hash {:?} is none", hash.0))
-            })?;
+            chain.hash = from_hex(&hash.0)
+                .ok_or_else(|| corrupt(run, format!("its chain hash {:?} is none", hash.0)))?;
         }
         chain.seq = seq;
         Ok(chain)
@@ -80,6 +79,9 @@ impl Chain {
     }
 
     /// Encodes the next event.
+    ///
+    /// # Panics
+    /// Never: an event always has a text.
     pub fn encode(&mut self, at_ms: i64, epoch: u64, event: &Event) -> Vec<u8> {
         let mut record = Vec::with_capacity(256);
         record.push(VERSION);

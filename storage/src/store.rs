@@ -67,7 +67,8 @@ pub trait Inspect: Send + Sync {
     /// The envelope of a run.
     async fn payload(&self, run: &RunId) -> StoreResult<Option<Vec<u8>>>;
     /// Records from `from` on, at most `max`; consistent with the head beside them.
-    async fn journal(&self, run: &RunId, from: u64, max: usize) -> StoreResult<Option<JournalPart>>;
+    async fn journal(&self, run: &RunId, from: u64, max: usize)
+    -> StoreResult<Option<JournalPart>>;
     /// The newest snapshot and the records after it (from 0 without one).
     async fn checkpoint(&self, run: &RunId) -> StoreResult<Option<JournalPart>>;
     /// Runs, newest first.

@@ -79,7 +79,8 @@ impl Random {
     #[must_use]
     pub fn run_id(self, now_ms: i64) -> RunId {
         let time = (now_ms as u64) << 16;
-        let text = format!("{}{}", base32(&time.to_be_bytes(), 10), base32(&self.bytes::<10>(), 16));
+        let text =
+            format!("{}{}", base32(&time.to_be_bytes(), 10), base32(&self.bytes::<10>(), 16));
         RunId::new(text).expect("base 32 is within the alphabet of ids")
     }
 
@@ -98,8 +99,7 @@ impl Random {
     /// Never: what is no id character is left out.
     #[must_use]
     pub fn worker_id(self, host: &str, process: u32) -> WorkerId {
-        let host: String =
-            host.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
+        let host: String = host.chars().filter(char::is_ascii_alphanumeric).take(24).collect();
         let text = format!("w{host}-{process}-{}", base32(&self.bytes::<8>(), 12));
         WorkerId::new(text).expect("the characters are within the alphabet of ids")
     }

@@ -86,7 +86,11 @@ impl Backend for RunBackend {
     type Task = Task<Job>;
     type Error = Infallible;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
+    fn poll_ready(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
@@ -103,7 +107,11 @@ impl Backend for RunBackend {
         }
     }
 
-    fn poll_close(&mut self, _: &mut Context<'_>, _: &WorkerContext) -> Poll<Result<(), Infallible>> {
+    fn poll_close(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &WorkerContext,
+    ) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 }

@@ -2,11 +2,13 @@
 
 use std::{io::Read as _, process, thread, time::Duration};
 
+use holdpoint_graph::WorkerId;
+use rustix::process::{Pid, getppid, test_kill_process};
 use tokio::sync::oneshot;
 
 use crate::Shutdown;
 
-/// The variable that tells a process that it is a supervised child.
+/// The variable that tells a process that it is a supervised child: its supervisor's process.
 pub const ENV_CHILD: &str = "HOLDPOINT_CHILD";
 /// The variable with the worker id that the supervisor chose for the child.
 pub const ENV_WORKER_ID: &str = "HOLDPOINT_WORKER_ID";
@@ -16,10 +18,21 @@ const GOODBYE_MAX: Duration = Duration::from_secs(3);
 /// The exit status of a child that did not manage in time: "software error" of `sysexits`.
 const EXIT_ORPHANED: i32 = 70;
 
-/// Whether this process is a supervised child.
+/// Whether this process is a supervised child. A process that a node of one started has the same
+/// variables and is none: its parent is another, and the supervisor lives.
 #[must_use]
 pub fn is_child() -> bool {
-    std::env::var_os(ENV_CHILD).is_some()
+    let supervisor = std::env::var(ENV_CHILD).ok().and_then(|pid| pid.parse::<i32>().ok());
+    let Some(supervisor) = supervisor.and_then(Pid::from_raw) else { return false };
+    // A child whose supervisor is gone already is one all the same: its input has ended.
+    getppid() == Some(supervisor) || test_kill_process(supervisor).is_err()
+}
+
+/// The worker id of a supervised child; none in any other process.
+#[must_use]
+pub fn child_worker_id() -> Option<WorkerId> {
+    let id = std::env::var(ENV_WORKER_ID).ok().filter(|_| is_child())?;
+    WorkerId::new(id).ok()
 }
 
 /// Resolves when the supervisor is gone. It holds the other end of the child's standard input and

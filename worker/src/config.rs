@@ -107,7 +107,11 @@ impl WorkerConfig {
             [("queues", self.queues.is_empty()), ("loss_delays", self.loss_delays.is_empty())]
         {
             if is_empty {
-                return Err(Refusal::new(Code::Range, field, "is empty, it must name at least one"));
+                return Err(Refusal::new(
+                    Code::Range,
+                    field,
+                    "is empty, it must name at least one",
+                ));
             }
         }
         for (field, time) in [("renew", self.renew), ("tick", self.tick), ("poll", self.poll)] {

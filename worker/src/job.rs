@@ -16,8 +16,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) type LayerError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The executor with the layers around it.
-pub(crate) type Handler =
-    std::sync::Arc<dyn Fn(Claimed) -> BoxFuture<'static, Result<Outcome, LayerError>> + Send + Sync>;
+pub(crate) type Handler = std::sync::Arc<
+    dyn Fn(Claimed) -> BoxFuture<'static, Result<Outcome, LayerError>> + Send + Sync,
+>;
 
 /// A claimed run with its slot and its place among the leases that are renewed; both are given
 /// back when the job is dropped.

@@ -23,7 +23,9 @@ mod trouble;
 mod upkeep;
 mod worker;
 
-pub use child::{ENV_CHILD, ENV_WORKER_ID, die_with_parent, is_child, watch_parent};
+pub use child::{
+    ENV_CHILD, ENV_WORKER_ID, child_worker_id, die_with_parent, is_child, watch_parent,
+};
 pub use config::WorkerConfig;
 pub use health::{Health, HealthReport};
 pub use layer::Execute;

@@ -31,6 +31,8 @@ const TICK_MAX: usize = 100;
 const CLOSING_MAX: usize = 200;
 /// How far the local clock and the store's may run apart between two ticks.
 const APART_MAX_MS: i64 = 2_000;
+/// A reply that took longer says too little of the store's clock.
+const SKEW_REPLY_MAX: Duration = Duration::from_millis(500);
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 /// The most ended runs that one call deletes, and the most calls in a row.
 const PRUNE_MAX: usize = 500;
@@ -65,13 +67,21 @@ pub(crate) struct Maintain {
     troubles: Troubles,
     must_publish: bool,
     apart: Apart,
+    is_skewed: bool,
 }
 
 impl Maintain {
     pub(crate) fn new(store: Arc<dyn Store>, parts: Upkeep) -> Self {
         let (clock, health) = (Arc::clone(&parts.clock), parts.health.clone());
         let troubles = Troubles::new("the upkeep", Part::Tick, clock, health);
-        Self { store, parts, troubles, must_publish: true, apart: Apart::default() }
+        Self {
+            store,
+            parts,
+            troubles,
+            must_publish: true,
+            apart: Apart::default(),
+            is_skewed: false,
+        }
     }
 
     /// Keeps things up until `stop`, then takes the worker off the list.
@@ -160,7 +170,11 @@ impl Maintain {
         let sent = self.parts.clock.monotonic();
         let ticked = self.store.tick(&request).await?;
         let may_act_until = sent + config.hold();
-        self.apart.seen((sent, self.parts.clock.monotonic()), ticked.now_ms);
+        let received = self.parts.clock.monotonic();
+        self.apart.seen((sent, received), ticked.now_ms);
+        if received - sent < SKEW_REPLY_MAX {
+            self.warn_of_skew(ticked.now_ms);
+        }
         if let Some(until_ms) = ticked.held_until_ms {
             tracing::debug!(until_ms, "no lease is taken for lost: the store stalled");
         }
@@ -180,6 +194,17 @@ impl Maintain {
             self.parts.closings.spawn_on(close, &self.parts.runtime);
         }
         Ok(())
+    }
+
+    /// Says once when this host's clock is wrong. Nothing here depends on it; logs and what nodes
+    /// do with it may.
+    fn warn_of_skew(&mut self, store_ms: i64) {
+        let skew_ms = self.parts.clock.wall_ms() - store_ms;
+        let is_skewed = skew_ms.abs() > APART_MAX_MS;
+        if is_skewed && !std::mem::replace(&mut self.is_skewed, true) {
+            tracing::warn!(skew_ms, "the clock of this host is not the store's");
+        }
+        self.is_skewed = is_skewed;
     }
 
     async fn prune(&self) -> StoreResult<()> {

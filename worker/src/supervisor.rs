@@ -88,6 +88,9 @@ pub async fn supervise(config: SupervisorConfig, store: Arc<dyn Store>) -> std::
                 continue;
             }
         };
+        // Closed by nobody but the end of this process: it is what the child watches. Taken out
+        // of `child`, whose `wait` would close it.
+        let _input = child.stdin.take();
         let (status, was_told) = signals.guard(&mut child, config.drain).await?;
         if status.success() {
             break 0;
@@ -116,7 +119,7 @@ pub async fn supervise(config: SupervisorConfig, store: Arc<dyn Store>) -> std::
 fn start(config: &SupervisorConfig, worker: &WorkerId) -> std::io::Result<Child> {
     Command::new(&config.program)
         .args(&config.args)
-        .env(ENV_CHILD, "1")
+        .env(ENV_CHILD, std::process::id().to_string())
         .env(ENV_WORKER_ID, worker.as_str())
         .stdin(Stdio::piped())
         // A signal from the terminal goes to the supervisor alone, which passes it on once.

@@ -27,12 +27,7 @@ pub(crate) struct Troubles {
 }
 
 impl Troubles {
-    pub(crate) fn new(
-        what: &'static str,
-        part: Part,
-        clock: SharedClock,
-        health: Health,
-    ) -> Self {
+    pub(crate) fn new(what: &'static str, part: Part, clock: SharedClock, health: Health) -> Self {
         Self { what, part, clock, health, pause: PAUSE_MIN, logged: Vec::new(), since: None }
     }
 

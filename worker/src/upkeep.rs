@@ -16,7 +16,8 @@ use crate::{
 };
 
 /// Opens a store. Called on the runtime that is to drive the store's connections.
-pub type StoreFactory = Arc<dyn Fn() -> BoxFuture<'static, StoreResult<Arc<dyn Store>>> + Send + Sync>;
+pub type StoreFactory =
+    Arc<dyn Fn() -> BoxFuture<'static, StoreResult<Arc<dyn Store>>> + Send + Sync>;
 
 /// The handle of the running thread. Dropping it ends the thread, without waiting for that.
 pub(crate) struct UpkeepThread {

@@ -13,9 +13,7 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use holdpoint_executor::{Claimed, ExecutorConfig, GraphSet, Outcome, QueuedExecutor};
 use holdpoint_graph::{CompiledGraph, Refusal, WorkerId};
-use holdpoint_storage::{
-    GraphRecord, Lane, Random, SharedClock, Store, SystemClock, WorkerRecord,
-};
+use holdpoint_storage::{GraphRecord, Lane, Random, SharedClock, Store, SystemClock, WorkerRecord};
 
 use crate::{
     Health, Shutdown, StoreFactory, WorkerConfig,
@@ -197,7 +195,7 @@ impl Worker {
         let records = self.graphs.iter().map(|graph| GraphRecord {
             graph: graph.id().clone(),
             fingerprint: graph.fingerprint().clone(),
-            drawing: drawing(graph),
+            drawing: graph.to_json().to_string(),
             published_at_ms: 0,
         });
         records.collect()
@@ -207,8 +205,7 @@ impl Worker {
         let mut set = GraphSet::new();
         self.graphs.iter().cloned().for_each(|graph| set.add(graph));
         let store = Arc::clone(&self.store);
-        QueuedExecutor::new(store, Arc::new(set))
-            .with_config(Self::executor_config(&self.config))
+        QueuedExecutor::new(store, Arc::new(set)).with_config(Self::executor_config(&self.config))
     }
 
     /// Works until `shutdown` says to end, or until there is nothing left to do when the
@@ -252,10 +249,4 @@ impl Worker {
 /// The host's name.
 pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
-/// The graph as whoever links no user code sees it.
-fn drawing(graph: &CompiledGraph) -> String {
-    let nodes: Vec<&str> = graph.nodes().map(|node| node.id()).collect();
-    serde_json::json!({ "graph": graph.id(), "entry": graph.entry(), "nodes": nodes }).to_string()
 }

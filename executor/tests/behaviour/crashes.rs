@@ -76,7 +76,8 @@ async fn a_stale_owner_writes_nothing() {
         bench.lose("w0").await;
         let new = bench.claim("w0").await.unwrap();
         assert!(new.run.lease.pair.epoch > old.run.lease.pair.epoch);
-        let renewed = bench.store.renew(&[old.run.lease.clone()], 10_000).await.unwrap();
+        let renewed =
+            bench.store.renew(std::slice::from_ref(&old.run.lease), 10_000).await.unwrap();
         assert_eq!(renewed, [Renewal::Fenced]);
         assert!(!bench.store.release(&old.run.lease).await.unwrap());
         let before = bench.head(&run).await;

@@ -44,7 +44,6 @@ pub(crate) fn inline(
             run: node.run.clone(),
             view: node.view.under(mapping),
         };
-        node.options.title.get_or_insert_with(|| node.id.clone());
         for goto in &mut node.options.goto {
             goto.target = under(&goto.target);
         }

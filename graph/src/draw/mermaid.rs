@@ -125,12 +125,11 @@ fn label(text: &str) -> String {
                 out.push(*c);
             }
             '"' => out.push_str("#quot;"),
-            c if c.is_ascii_graphic() => out.push_str(&format!("#{};", u32::from(*c))),
             // Controls, and signs that turn the direction of the text around, are shown.
-            c => out.extend(crate::printable(&c.to_string(), 1).chars().map(|c| match c {
-                '\\' | '{' | '}' => ' ',
-                c => c,
-            })),
+            c => crate::printable(&c.to_string(), 1).chars().for_each(|c| match c {
+                c if c.is_ascii_punctuation() => out.push_str(&format!("#{};", u32::from(c))),
+                c => out.push(c),
+            }),
         }
     }
     out

@@ -29,6 +29,7 @@ impl Engine {
             return Next::Finished;
         }
         let (mut ready, mut failed, mut has_router) = (Vec::new(), None, false);
+        let mut is_router = self.asked_of(crate::Node::is_router);
         let mut wake_at_ms = progress.open().filter_map(|open| open.deadline_ms).min();
         progress.visit_tasks(|branch, inner, status| match status {
             TaskStatus::Failed | TaskStatus::Unrouted => failed = failed.or(Some(inner)),
@@ -37,7 +38,7 @@ impl Engine {
                 wake_at_ms = wake_at_ms.into_iter().chain(inner.retry_at_ms()).min();
             }
             TaskStatus::Ready | TaskStatus::Retrying => {
-                let is_router = self.is_router(inner.node());
+                let is_router = is_router(inner.node());
                 has_router |= is_router;
                 ready.push((inner.name(branch), is_router));
             }
@@ -63,8 +64,22 @@ impl Engine {
         Next::Run(ready.into_iter().filter_map(may_run).collect())
     }
 
-    fn is_router(&self, node: &str) -> bool {
-        self.graph.node(node).is_some_and(crate::Node::is_router)
+    /// A question about nodes by id; of equal nodes one after another, as in a wide fork, only
+    /// the first is looked up.
+    pub(super) fn asked_of<'a>(
+        &'a self,
+        ask: impl Fn(&crate::Node) -> bool + 'a,
+    ) -> impl FnMut(&str) -> bool + 'a {
+        let mut last: Option<(&'a str, bool)> = None;
+        move |id| match last {
+            Some((known, answer)) if known == id => answer,
+            Some(_) | None => {
+                let Some(node) = self.graph.node(id) else { return false };
+                let answer = ask(node);
+                last = Some((node.id(), answer));
+                answer
+            }
+        }
     }
 }
 

@@ -9,8 +9,10 @@ use crate::{
 impl Engine {
     pub(super) fn gates(&self, progress: &Progress, now_ms: i64) -> Vec<Event> {
         let mut events = Vec::new();
+        let mut is_gated = self.asked_of(|node| node.gate().is_some());
         progress.visit_tasks(|branch, inner, status| {
-            if status == TaskStatus::Ready && inner.answer().is_none() {
+            let is_new = status == TaskStatus::Ready && inner.answer().is_none();
+            if is_new && is_gated(inner.node()) {
                 events.extend(self.gate(progress, branch, inner, now_ms));
             }
         });
@@ -74,6 +76,9 @@ impl Engine {
     /// Never: the events are made of the progress they are applied to.
     pub fn recover(&self, progress: &mut Progress, now_ms: i64) -> Vec<Event> {
         let mut events = Vec::new();
+        if !progress.is_active() {
+            return events;
+        }
         for view in progress.tasks() {
             let is_open = view.status == TaskStatus::Asked;
             for step in view.inner.begun().iter().filter(|_| !is_open) {

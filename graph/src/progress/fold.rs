@@ -62,8 +62,9 @@ impl Progress {
                 self.max_steps = *max_steps;
                 self.begin(begin)?;
             }
-            Event::Claimed { .. } => {}
-            Event::RunParked { .. } | Event::RunRescheduled { .. } => self.suspend(),
+            // A worker that has no graph for the run puts it off without looking into it.
+            Event::Claimed { .. } | Event::RunRescheduled { .. } => {}
+            Event::RunParked { .. } => self.suspend(),
             Event::WorkerLost { .. } => self.counters.lost_workers += 1,
             Event::NodeStarted { task, step, .. } => {
                 self.waiting_mut(task)?.begun.push(step.clone());
@@ -102,8 +103,8 @@ impl Progress {
         Ok(())
     }
 
-    /// The run was given up by its living owner: nothing ran any more. Nodes that ask or sleep
-    /// ended on purpose; those with an uncertain effect still wait for the answer.
+    /// The run was parked by its owner, who had asked about everything uncertain and under whom
+    /// nothing ran any more: nodes that had begun and sleep or ask ended on purpose.
     fn suspend(&mut self) {
         let is_uncertain = |open: &&Interrupt| open.kind == InterruptKind::Uncertain;
         let uncertain = self.open.values().filter(is_uncertain).filter_map(|o| o.task.as_ref());
@@ -201,8 +202,13 @@ impl Progress {
         counted: bool,
     ) -> Result<(), String> {
         self.steps += u64::from(counted);
-        self.open.retain(|_, open| open.task.as_ref() != Some(task));
+        self.close(task);
         self.advance(task, next)
+    }
+
+    /// Takes away the open questions of a task that the run leaves.
+    fn close(&mut self, task: &TaskRef) {
+        self.open.retain(|_, open| open.task.as_ref() != Some(task));
     }
 
     fn advance(&mut self, task: &TaskRef, next: &Routing) -> Result<(), String> {
@@ -322,7 +328,10 @@ impl Progress {
                 self.task_mut(&task)?.answered(id, answer);
                 Ok(())
             }
-            Outcome::Rerouted(node) => self.advance(&task, &Routing::To(node.clone())),
+            Outcome::Rerouted(node) => {
+                self.close(&task);
+                self.advance(&task, &Routing::To(node.clone()))
+            }
             Outcome::Retry => {
                 let inner = self.task_mut(&task)?;
                 inner.begun.retain(|step| *step != open.key);

@@ -204,6 +204,11 @@ impl Progress {
         }
     }
 
+    /// Whether the run began and has not ended.
+    pub(crate) fn is_active(&self) -> bool {
+        self.phase == Phase::Active
+    }
+
     /// Whether the flow has come to its end.
     pub(crate) fn has_arrived(&self) -> bool {
         self.phase == Phase::Active && self.flow == Flow::Arrived

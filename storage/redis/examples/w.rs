@@ -60,7 +60,9 @@ async fn produce(store: &RedisStore, count: usize) {
     for _ in 0..AT_ONCE {
         let (store, left) = (store.clone(), Arc::clone(&left));
         tasks.spawn(async move {
-            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+            while left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+                .is_ok()
             {
                 store.enqueue(&[new_run()], false).await.unwrap();
             }

@@ -76,7 +76,8 @@ pub(crate) fn layout(sentinel: &str, ours: &str) -> Result<(), StoreError> {
     match (theirs.parse::<u32>(), ours.parse::<u32>()) {
         (Ok(theirs), Ok(ours)) if theirs == ours => Ok(()),
         (Ok(theirs), Ok(ours)) => {
-            let why = format!("has layout {theirs}, this program reads {ours}; use another program");
+            let why =
+                format!("has layout {theirs}, this program reads {ours}; use another program");
             Err(Refusal::new(Code::SchemaNewer, "store", why).into())
         }
         (Ok(_) | Err(_), Ok(_) | Err(_)) => Err(StoreError::Corrupt {
@@ -88,10 +89,10 @@ pub(crate) fn layout(sentinel: &str, ours: &str) -> Result<(), StoreError> {
 
 /// The texts of an answer to INFO by their names.
 pub(crate) fn pairs(reply: &Value) -> HashMap<String, String> {
-    let text = match reply {
-        Value::BulkString(text) => String::from_utf8_lossy(text).into_owned(),
-        Value::VerbatimString { text, .. } => text.clone(),
-        _ => String::new(),
+    let text = if let Value::BulkString(text) = reply {
+        String::from_utf8_lossy(text)
+    } else {
+        return HashMap::new();
     };
     let pairs = text.lines().filter_map(|line| line.trim().split_once(':'));
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -108,7 +109,12 @@ async fn settings(link: &Link) -> Result<HashMap<String, String>, StoreError> {
         Ok(reply) => Ok(redis::from_redis_value(reply).unwrap_or_default()),
         Err(error) => match Fault::of(&error) {
             Fault::Refused { is_stale: false, .. } => Ok(HashMap::new()),
-            _ => Err(not_connected(&error)),
+            Fault::Refused { .. }
+            | Fault::NoScript
+            | Fault::Reset
+            | Fault::Unknown(_)
+            | Fault::Late(_)
+            | Fault::Final(_) => Err(not_connected(&error)),
         },
     }
 }

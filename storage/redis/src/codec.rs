@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use holdpoint_graph::{
-    Fingerprint, GraphId, Id, InterruptId, Kind, LeaseTerm, Life, Pair, QueueId, ReasonCode, RunId, RunStatus, SessionId,
-    WorkerId,
+    Fingerprint, GraphId, Id, InterruptId, Kind, LeaseTerm, Life, Pair, QueueId, ReasonCode, RunId,
+    RunStatus, SessionId, WorkerId,
 };
 use holdpoint_storage::{
     CancelWish, ChainHash, ClaimedRun, InboxEntry, Lease, Loss, RunHead, StoreError, StoreResult,
@@ -22,10 +22,8 @@ pub(crate) struct Parts {
 
 impl Parts {
     pub(crate) fn of(value: Value, what: &'static str) -> StoreResult<Self> {
-        match value {
-            Value::Array(values) => Ok(Self { values: values.into_iter(), what }),
-            _ => Err(unreadable(what)),
-        }
+        let Value::Array(values) = value else { return Err(unreadable(what)) };
+        Ok(Self { values: values.into_iter(), what })
     }
 
     pub(crate) fn next(&mut self) -> StoreResult<Value> {
@@ -86,6 +84,7 @@ impl Parts {
     }
 }
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the client library's enum grows")]
 fn bytes(value: Value, what: &str) -> StoreResult<Option<Vec<u8>>> {
     match value {
         Value::BulkString(bytes) => Ok(Some(bytes)),
@@ -98,14 +97,8 @@ fn bytes(value: Value, what: &str) -> StoreResult<Option<Vec<u8>>> {
 
 /// A reply that is one number.
 pub(crate) fn number(value: &Value, what: &str) -> StoreResult<i64> {
-    match value {
-        Value::Int(number) => Ok(*number),
-        Value::BulkString(text) => {
-            let text = std::str::from_utf8(text).ok();
-            text.and_then(|text| text.parse().ok()).ok_or_else(|| unreadable(what))
-        }
-        _ => Err(unreadable(what)),
-    }
+    let Value::Int(number) = value else { return Err(unreadable(what)) };
+    Ok(*number)
 }
 
 /// The state of its letter.
@@ -268,9 +261,9 @@ pub(crate) fn head(run: &str, parts: &mut Parts) -> StoreResult<RunHead> {
 pub(crate) fn claimed(mut parts: Parts, deadline_ms: i64) -> StoreResult<ClaimedRun> {
     let run = parts.text()?;
     let mut fields = Fields::new(&run, parts.pairs()?);
-    match parts.next()? {
-        Value::Nil => {}
-        changes => fields.apply(flat(changes)?),
+    let changes = parts.next()?;
+    if changes != Value::Nil {
+        fields.apply(flat(changes)?);
     }
     let head = fields.head(deadline_ms)?;
     let Life::Running { lease } = &head.life else { return Err(unreadable("a claim")) };
@@ -296,10 +289,7 @@ fn flat(value: Value) -> StoreResult<Vec<(String, Vec<u8>)>> {
 }
 
 /// An id that the store gives.
-pub(crate) fn id<K: Kind>(
-    text: &[u8],
-    what: &str,
-) -> StoreResult<Id<K>> {
+pub(crate) fn id<K: Kind>(text: &[u8], what: &str) -> StoreResult<Id<K>> {
     let text = std::str::from_utf8(text).map_err(|_| unreadable(what))?;
     Id::new(text).map_err(|_| unreadable(what))
 }
@@ -326,7 +316,11 @@ pub(crate) fn questions(parts: &mut Parts) -> StoreResult<Vec<(i64, InterruptId,
 }
 
 /// The head in a row of a page; none when the run is damaged or gone.
-pub(crate) fn row_head(run: &str, fields: Value, parts: &mut Parts) -> StoreResult<Option<RunHead>> {
+pub(crate) fn row_head(
+    run: &str,
+    fields: Value,
+    parts: &mut Parts,
+) -> StoreResult<Option<RunHead>> {
     let fields = Fields::new(run, flat(fields)?);
     let deadline = parts.text()?;
     Ok(fields.head(deadline.parse().unwrap_or_default()).ok())

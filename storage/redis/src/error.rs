@@ -29,10 +29,10 @@ impl Fault {
         if error.is_timeout() {
             return Self::Late("the server did not answer in time".to_owned());
         }
-        match error.kind() {
-            ErrorKind::Io => Self::Unknown(error.to_string()),
-            _ => Self::Final(StoreError::Unavailable { cause: error.to_string() }),
+        if matches!(error.kind(), ErrorKind::Io) {
+            return Self::Unknown(error.to_string());
         }
+        Self::Final(StoreError::Unavailable { cause: error.to_string() })
     }
 
     fn of_server(code: &str, detail: &str) -> Self {

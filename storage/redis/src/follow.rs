@@ -18,7 +18,7 @@ use holdpoint_graph::RunId;
 use redis::aio::{PubSubSink, PubSubStream};
 use tokio::{sync::watch, time::timeout};
 
-use crate::conn::RedisConn;
+use crate::{conn::RedisConn, script::Script};
 
 /// Runs that stay subscribed; those that nobody waits for go first.
 const FOLLOWED_MAX: usize = 1_024;
@@ -109,6 +109,12 @@ impl Follow {
             let _kept = open.sink.unsubscribe(old).await;
         }
         let is_heard = open.sink.subscribe(self.conn.keys().changes(run)).await.is_ok();
+        let mut note = match self.conn.call(Script::Follow).await {
+            Ok(note) if is_heard => note,
+            Ok(_) | Err(_) => return false,
+        };
+        note.arg(run.as_str());
+        let is_heard = self.conn.ask(note).await.is_ok();
         if is_heard {
             lock(&self.entries).entry(run.to_string()).or_default();
         } else {
@@ -139,10 +145,9 @@ impl Follow {
 /// Passes on what the server tells until the connection ends; then everybody looks for himself.
 async fn listen(conn: RedisConn, mut stream: PubSubStream, entries: Arc<Entries>) {
     while let Some(message) = stream.next().await {
-        if let Some(run) = conn.keys().run_of(message.get_channel_name()) {
-            if let Some(entry) = lock(&entries).get(run) {
-                entry.changes.send_modify(|changes| *changes += 1);
-            }
+        let Some(run) = conn.keys().run_of(message.get_channel_name()) else { continue };
+        if let Some(entry) = lock(&entries).get(run) {
+            entry.changes.send_modify(|changes| *changes += 1);
         }
     }
     lock(&entries).clear();

@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 
 const LIB: &str = include_str!("scripts/lib.lua");
-/// What comes first in every script but `init`: the prefix of the keys, and whether the namespace
-/// is the one that the caller saw.
-const FRAME: &str = "local T = string.sub(KEYS[1], 1, -5)\n\
-    if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n\
+/// What comes first in every script: the prefix of the keys.
+const PREFIX: &str = "local T = string.sub(KEYS[1], 1, -5)\n";
+/// What comes next: whether the namespace is the one that the caller saw.
+const FRAME: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n\
     return redis.error_reply('RESET the namespace is not the one it was')\n\
     end\n";
 
@@ -20,6 +20,7 @@ pub(crate) enum Script {
     Commit,
     DeleteSession,
     Enqueue,
+    Follow,
     Fsck,
     Graphs,
     Init,
@@ -27,6 +28,7 @@ pub(crate) enum Script {
     Page,
     Partial,
     Partials,
+    Proceed,
     Prune,
     Read,
     Registry,
@@ -42,12 +44,13 @@ pub(crate) enum Script {
 }
 
 /// All scripts with their names and sources, in the order of [`Script`].
-const SOURCES: [(&str, &str); 24] = [
+const SOURCES: [(&str, &str); 26] = [
     ("append", include_str!("scripts/append.lua")),
     ("claim", include_str!("scripts/claim.lua")),
     ("commit", include_str!("scripts/commit.lua")),
     ("delete_session", include_str!("scripts/delete_session.lua")),
     ("enqueue", include_str!("scripts/enqueue.lua")),
+    ("follow", include_str!("scripts/follow.lua")),
     ("fsck", include_str!("scripts/fsck.lua")),
     ("graphs", include_str!("scripts/graphs.lua")),
     ("init", include_str!("scripts/init.lua")),
@@ -55,6 +58,7 @@ const SOURCES: [(&str, &str); 24] = [
     ("page", include_str!("scripts/page.lua")),
     ("partial", include_str!("scripts/partial.lua")),
     ("partials", include_str!("scripts/partials.lua")),
+    ("proceed", include_str!("scripts/proceed.lua")),
     ("prune", include_str!("scripts/prune.lua")),
     ("read", include_str!("scripts/read.lua")),
     ("registry", include_str!("scripts/registry.lua")),
@@ -117,7 +121,9 @@ fn assemble(name: &str, source: &str, blocks: &[Block]) -> String {
     let mut needed = BTreeSet::new();
     need(body, blocks, &mut needed);
     let mut text = format!("{shebang}\n");
-    if name != "init" {
+    text.push_str(PREFIX);
+    // A commit looks at the sentinel only when it finds no run: a reset takes both.
+    if !["init", "commit", "proceed"].contains(&name) {
         text.push_str(FRAME);
     }
     for (_, block) in blocks.iter().filter(|(name, _)| needed.contains(name)) {
@@ -184,9 +190,10 @@ mod tests {
         let code = source.lines().filter(|line| !line.trim_start().starts_with("--"));
         let text: String = code.map(|line| format!("{line}\n")).collect();
         let opening = format!("{table}[");
-        let indexes = text.split(opening.as_str()).skip(1).filter_map(|rest| {
-            rest.split_once(']')?.0.parse::<usize>().ok()
-        });
+        let indexes = text
+            .split(opening.as_str())
+            .skip(1)
+            .filter_map(|rest| rest.split_once(']')?.0.parse::<usize>().ok());
         indexes.max().unwrap_or(0)
     }
 

@@ -106,14 +106,17 @@ impl Link {
         let mut connection = self.connection.clone();
         let reply = connection.send_packed_command(command).await?;
         self.shared.timeouts.store(0, Ordering::Relaxed);
-        match reply {
-            Value::ServerError(error) => Err(error.into()),
-            reply => Ok(reply),
+        if let Value::ServerError(error) = reply {
+            return Err(error.into());
         }
+        Ok(reply)
     }
 
     /// Sends several commands in one write.
-    pub(crate) async fn send_all(&self, pipeline: &redis::Pipeline) -> Result<Vec<Value>, RedisError> {
+    pub(crate) async fn send_all(
+        &self,
+        pipeline: &redis::Pipeline,
+    ) -> Result<Vec<Value>, RedisError> {
         pipeline.query_async(&mut self.connection.clone()).await
     }
 
@@ -137,6 +140,7 @@ impl Link {
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
+#[expect(clippy::wildcard_enum_match_arm, reason = "the client library's enum grows")]
 async fn connect(address: &ConnectionAddr) -> Result<Box<dyn Stream>, StoreError> {
     let opened: std::io::Result<Box<dyn Stream>> = match address {
         ConnectionAddr::Tcp(host, port) => tcp(host, *port).await,

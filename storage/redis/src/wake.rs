@@ -41,7 +41,9 @@ impl Wake {
         if lanes.is_empty() {
             return sleep(patience).await;
         }
-        while let Some(left) = patience.checked_sub(started.elapsed()).filter(|left| !left.is_zero()) {
+        while let Some(left) =
+            patience.checked_sub(started.elapsed()).filter(|left| !left.is_zero())
+        {
             match self.once(lanes, left.min(WAIT_MAX)).await {
                 Some(true) => return,
                 Some(false) => {}

@@ -117,10 +117,9 @@ async fn a_replica_is_refused() {
 
 #[tokio::test]
 async fn acknowledgements_name_their_level() {
-    for (sync, level) in [
-        (Appendfsync::Everysec, Durability::Buffered),
-        (Appendfsync::Always, Durability::Fsynced),
-    ] {
+    for (sync, level) in
+        [(Appendfsync::Everysec, Durability::Buffered), (Appendfsync::Always, Durability::Fsynced)]
+    {
         let server = RedisServer::config().appendfsync(sync).start();
         let reply = store(&server).await.enqueue(&[new_run("r1")], false).await.unwrap();
         assert_eq!(reply.durability, level);
@@ -289,7 +288,10 @@ async fn key_of_the_wrong_type_is_corrupt_and_harms_no_other() {
     assert_eq!(runs.len(), 1, "the other is claimed");
     assert_eq!(runs[0].head.run.as_str(), "r2");
     let findings = store.check().await.unwrap();
-    assert!(findings.iter().any(|f| f.level == Level::Bad && f.text.contains("r1")), "{findings:?}");
+    assert!(
+        findings.iter().any(|f| f.level == Level::Bad && f.text.contains("r1")),
+        "{findings:?}"
+    );
 }
 
 /// An epoch that is no number below 2^53 never comes back smaller.
@@ -380,5 +382,8 @@ async fn sound_store_has_no_bad_finding() {
     assert!(findings.iter().all(|finding| finding.level != Level::Bad), "{findings:?}");
     server.cli(&["DEL", &key(&server, "lse")]);
     let findings = store.check().await.unwrap();
-    assert!(findings.iter().any(|f| f.check == "orphans" && f.text.contains("lse")), "{findings:?}");
+    assert!(
+        findings.iter().any(|f| f.check == "orphans" && f.text.contains("lse")),
+        "{findings:?}"
+    );
 }

@@ -4,8 +4,14 @@
 //! ```text
 //! cargo run --release -p holdpoint-storage-sqlite --example w -- RUNS TASKS FOLDER
 //! ```
+#![expect(clippy::print_stdout, reason = "the figure is what the program is for")]
 
-use std::{env, path::PathBuf, sync::Arc, sync::atomic::{AtomicUsize, Ordering}};
+use std::{
+    env,
+    path::PathBuf,
+    sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use holdpoint_graph::{End, Id, Kind, Namespace};
 use holdpoint_storage::{
@@ -26,7 +32,8 @@ async fn main() {
     let tasks = arguments.next().map_or(100, |text| text.parse().expect("TASKS is a number"));
     let folder = arguments.next().map_or_else(env::temp_dir, PathBuf::from);
     let file = folder.join(format!("holdpoint-w-{}.db", std::process::id()));
-    let config = SqliteConfig::new(Location::File(file.clone()), Namespace::new("w").expect("it is an id"));
+    let config =
+        SqliteConfig::new(Location::File(file.clone()), Namespace::new("w").expect("it is an id"));
     let store = SqliteStore::open(config).await.expect("the store opens");
 
     let (begun, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));

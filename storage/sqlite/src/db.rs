@@ -218,7 +218,7 @@ pub(crate) fn id<K: Kind>(row: &Row<'_>, column: usize) -> Done<Id<K>> {
             Box::new(error),
         )
     })?;
-    Ok(Id::new(text).map_err(|refusal| corrupt(format!("a stored {} id", K::NOUN), refusal))?)
+    Id::new(text).map_err(|refusal| corrupt(format!("a stored {} id", K::NOUN), refusal))
 }
 
 /// The number of a namespace, which is entered when it is new.

@@ -35,11 +35,7 @@ impl Enqueue for SqliteStore {
         self.request(&request.request, move |tx| signal::signal(tx, &owned)).await
     }
 
-    async fn append(
-        &self,
-        request: &AppendRequest,
-        kind: &AppendKind,
-    ) -> StoreResult<AppendReply> {
+    async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {
         let (owned, kind) = (request.clone(), kind.clone());
         self.request(&request.request, move |tx| append::append(tx, &owned, &kind)).await
     }
@@ -230,11 +226,7 @@ impl Maintain for SqliteStore {
         self.write(move |tx| prune::delete_session(tx, &session)).await
     }
 
-    async fn pinned(
-        &self,
-        graph: &GraphId,
-        after: Option<&Cursor>,
-    ) -> StoreResult<Page<RunHead>> {
+    async fn pinned(&self, graph: &GraphId, after: Option<&Cursor>) -> StoreResult<Page<RunHead>> {
         let (graph, after) = (graph.clone(), after.cloned());
         self.read(move |db| lists::pinned(db, &graph, after.as_ref())).await
     }

@@ -84,10 +84,9 @@ fn of_sql(error: &rusqlite::Error) -> StoreError {
 /// What a failed COMMIT means: unless SQLite refused before it wrote, nobody knows.
 pub(crate) fn of_commit(error: &rusqlite::Error, request: Option<&RequestId>) -> StoreError {
     match (code(error), request) {
-        (Some(ErrorCode::SystemIoFailure), Some(request)) => StoreError::UnknownOutcome {
-            request: request.clone(),
-            cause: error.to_string(),
-        },
+        (Some(ErrorCode::SystemIoFailure), Some(request)) => {
+            StoreError::UnknownOutcome { request: request.clone(), cause: error.to_string() }
+        }
         _ => of_sql(error),
     }
 }

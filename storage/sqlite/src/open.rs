@@ -31,7 +31,7 @@ pub(crate) fn writer(config: &SqliteConfig) -> Done<Db> {
     conn.busy_timeout(config.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     let named = |error: rusqlite::Error| refuse(&config.location, error);
-    settings(&conn, config, WRITER_CACHE).map_err(named)?;
+    settings(&conn, config).map_err(named)?;
     schema::prepare(&conn, &config.location)?;
     let ns = db::namespace_number(&conn, &config.namespace).map_err(named)?;
     Ok(db(config, conn, ns))
@@ -42,6 +42,8 @@ pub(crate) fn reader(config: &SqliteConfig, ns: i64) -> Done<Db> {
     let Location::File(path) = &config.location else {
         return Err(refusal(Code::Usage, &config.location, "has one connection only"));
     };
+    // A reader of a write-ahead log writes to its shared memory; `query_only` keeps it from the
+    // data.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(config.busy_timeout)?;
@@ -104,7 +106,7 @@ fn open_file(config: &SqliteConfig, path: &Path) -> Done<Connection> {
     Ok(conn)
 }
 
-fn settings(conn: &Connection, config: &SqliteConfig, cache: i64) -> rusqlite::Result<()> {
+fn settings(conn: &Connection, config: &SqliteConfig) -> rusqlite::Result<()> {
     if let Location::File(_) = config.location {
         conn.pragma_update(None, "journal_mode", "WAL")?;
     }
@@ -112,7 +114,7 @@ fn settings(conn: &Connection, config: &SqliteConfig, cache: i64) -> rusqlite::R
     conn.pragma_update(None, "foreign_keys", false)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "mmap_size", 0)?;
-    conn.pragma_update(None, "cache_size", cache)
+    conn.pragma_update(None, "cache_size", WRITER_CACHE)
 }
 
 /// The refusal of a file.

@@ -1,7 +1,7 @@
 //! One row of `runs`: the head of a run and what only this crate needs to know of it.
 
 use holdpoint_graph::{
-    Id, Kind, KeyId, LeaseTerm, Life, LifeError, Pair, ReasonCode, RequestId, RunId, RunStatus,
+    Id, KeyId, Kind, LeaseTerm, Life, LifeError, Pair, ReasonCode, RequestId, RunId, RunStatus,
 };
 use holdpoint_storage::{CancelWish, ChainHash, RunHead};
 use rusqlite::{Row, types::FromSql};
@@ -86,11 +86,13 @@ impl<'r> Columns<'r, '_> {
         let at = self.at;
         self.at += 1;
         let text = self.row.get_ref(at)?.as_str_or_null();
-        Ok(text.map_err(|error| rusqlite::Error::FromSqlConversionFailure(
-            at,
-            rusqlite::types::Type::Text,
-            Box::new(error),
-        ))?)
+        Ok(text.map_err(|error| {
+            rusqlite::Error::FromSqlConversionFailure(
+                at,
+                rusqlite::types::Type::Text,
+                Box::new(error),
+            )
+        })?)
     }
 
     fn needed(&mut self) -> Done<&'r str> {
@@ -142,11 +144,7 @@ fn decode_columns(row: &Row<'_>, lanes: &Lanes<'_>) -> Done<RunRow> {
     let priority = columns.value()?;
     let due_ms = columns.value()?;
     let close_ms = columns.value()?;
-    let lease = Lease {
-        worker: columns.id()?,
-        nonce: columns.text()?,
-        end_ms: columns.value()?,
-    };
+    let lease = Lease { worker: columns.id()?, nonce: columns.text()?, end_ms: columns.value()? };
     let claimed_ms = columns.value()?;
     let reason = columns.text()?.map(reason).transpose()?;
     let seq = columns.count()?;
@@ -219,7 +217,8 @@ struct Lease<'r> {
 
 fn life(stored: Stored<'_>) -> Done<Life> {
     let status = stored.status;
-    let missing = |part: &str| corrupt("a run", format!("it is {} without {part}", status.as_str()));
+    let missing =
+        |part: &str| corrupt("a run", format!("it is {} without {part}", status.as_str()));
     Ok(match status {
         RunStatus::Scheduled => {
             Life::Scheduled { until_ms: stored.due_ms.ok_or_else(|| missing("a time"))? }

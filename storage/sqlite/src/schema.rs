@@ -52,7 +52,8 @@ fn version(conn: &Connection, at: &Location) -> Done<usize> {
         Ok(version) if version <= MIGRATIONS.len() => Ok(version),
         Ok(_) | Err(_) => {
             let known = MIGRATIONS.len();
-            let why = format!("has schema {found}; this program knows up to {known}: use a newer one");
+            let why =
+                format!("has schema {found}; this program knows up to {known}: use a newer one");
             Err(refusal(Code::SchemaNewer, at, why))
         }
     }

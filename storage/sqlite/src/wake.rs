@@ -1,7 +1,7 @@
 //! Who waits for what, in this process: workers for lanes, followers for runs.
 //!
 //! ```text
-//! wait()/changed() ── register ──▶ Wake ◀── told after each COMMIT ── writer
+//! wait()/changed() ── register ──▶ Wake ◀── told after COMMIT ── writer
 //!                                   ▲
 //!                                   └────── `PRAGMA data_version` moved: another process wrote
 //! ```

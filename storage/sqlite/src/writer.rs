@@ -13,6 +13,7 @@
 use std::{
     sync::{
         Arc,
+        atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel},
     },
     thread,
@@ -46,6 +47,9 @@ const POLL: Duration = Duration::from_millis(20);
 pub(crate) struct Writer {
     calls: SyncSender<Message>,
     places: Arc<Semaphore>,
+    /// Whether a [`Message::Look`] is in the mailbox: there is never a second one, so a call that
+    /// has a place finds room.
+    has_look: Arc<AtomicBool>,
 }
 
 enum Message {
@@ -105,9 +109,17 @@ impl Writer {
     /// Starts the thread; it ends when the last handle is dropped.
     pub(crate) fn start(db: Db, clock: SharedClock, wake: Arc<Wake>) -> std::io::Result<Self> {
         let (calls, mailbox) = sync_channel(CALLS_MAX + 1);
-        let state = Thread { db, clock, wake, lease_ms_max: 0, data_version: 0 };
+        let has_look = Arc::new(AtomicBool::new(false));
+        let state = Thread {
+            db,
+            clock,
+            wake,
+            has_look: Arc::clone(&has_look),
+            lease_ms_max: 0,
+            data_version: 0,
+        };
         thread::Builder::new().name("holdpoint-sqlite".to_owned()).spawn(|| state.run(mailbox))?;
-        Ok(Self { calls, places: Arc::new(Semaphore::new(CALLS_MAX)) })
+        Ok(Self { calls, places: Arc::new(Semaphore::new(CALLS_MAX)), has_look })
     }
 
     /// Runs `work` in a transaction and returns once that is committed. `work` may run twice,
@@ -126,8 +138,11 @@ impl Writer {
 
     /// Tells the thread that somebody waits.
     pub(crate) fn look(&self) {
-        // A full mailbox means that the thread is awake anyway.
-        drop(self.calls.try_send(Message::Look));
+        let is_first = !self.has_look.swap(true, Ordering::AcqRel);
+        if is_first && self.calls.try_send(Message::Look).is_err() {
+            // A full mailbox means that the thread is awake anyway.
+            self.has_look.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -139,6 +154,7 @@ struct Thread {
     db: Db,
     clock: SharedClock,
     wake: Arc<Wake>,
+    has_look: Arc<AtomicBool>,
     /// The longest lease that is known to be stored; a cache.
     lease_ms_max: i64,
     /// What SQLite last said; it moves with the commits of other connections.
@@ -156,8 +172,9 @@ impl Thread {
     fn run(mut self, mailbox: Receiver<Message>) {
         self.look();
         while let Some(message) = self.next(&mailbox) {
-            if let Message::Call(call, place) = message {
-                self.group((call, place), &mailbox);
+            match message {
+                Message::Call(call, place) => self.group((call, place), &mailbox),
+                Message::Look => self.has_look.store(false, Ordering::Release),
             }
             self.look();
         }
@@ -195,7 +212,7 @@ impl Thread {
     fn group(&mut self, first: (Box<dyn Call>, OwnedSemaphorePermit), mailbox: &Receiver<Message>) {
         let mut first = Some(first);
         let start = self.clock.monotonic();
-        let clock = Arc::clone(&self.clock);
+        let (clock, has_look) = (Arc::clone(&self.clock), Arc::clone(&self.has_look));
         let more = move |done: usize| {
             if let Some(call) = first.take() {
                 return Some(call);
@@ -207,7 +224,7 @@ impl Thread {
             loop {
                 match mailbox.try_recv() {
                     Ok(Message::Call(call, place)) => return Some((call, place)),
-                    Ok(Message::Look) => {}
+                    Ok(Message::Look) => has_look.store(false, Ordering::Release),
                     Err(TryRecvError::Empty | TryRecvError::Disconnected) => return None,
                 }
             }

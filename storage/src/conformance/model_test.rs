@@ -30,7 +30,7 @@ pub async fn model_agrees(bench: &dyn Bench) {
     let config = Config {
         cases: u32::try_from(cases).unwrap_or(u32::MAX),
         failure_persistence: None,
-        max_shrink_iters: 2_000,
+        max_shrink_time: 20_000,
         ..Config::default()
     };
     let mut bytes = [0; 32];

@@ -83,7 +83,7 @@ impl Figures {
 /// Measures W on a fresh store.
 pub(crate) async fn measure(kind: StoreKind, settings: &Settings) -> Result<Figures> {
     let fresh = fresh(kind).await?;
-    let producer = Producer::new(Arc::clone(&fresh.store), fresh.store.namespace().clone());
+    let producer = Producer::new(Arc::clone(&fresh.store));
     let probe = Probe::new();
     let enqueue = enqueue(&producer, settings.runs).await?;
     let server = || fresh.server_pid.map_or(Duration::ZERO, |pid| cpu(&pid.to_string()));

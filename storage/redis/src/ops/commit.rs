@@ -2,9 +2,7 @@
 
 use async_trait::async_trait;
 use holdpoint_graph::{End, RunId};
-use holdpoint_storage::{
-    Commit, CommitReply, CommitRequest, Disposition, InboxEntry, StoreResult,
-};
+use holdpoint_storage::{Commit, CommitReply, CommitRequest, Disposition, InboxEntry, StoreResult};
 
 use super::digest;
 use crate::{
@@ -18,7 +16,9 @@ use crate::{
 #[async_trait]
 impl Commit for RedisStore {
     async fn commit(&self, request: &CommitRequest) -> StoreResult<CommitReply> {
-        let mut call = self.conn.call(Script::Commit).await?;
+        let is_plain = matches!(request.disposition, Disposition::Continue) && !has_more(request);
+        let script = if is_plain { Script::Proceed } else { Script::Commit };
+        let mut call = self.conn.call(script).await?;
         let after = request.from + request.records.len() as u64;
         call.arg(request.lease.run.as_str())
             .number(request.lease.pair.epoch)
@@ -30,11 +30,13 @@ impl Commit for RedisStore {
             .arg(disposition(request.disposition))
             .arg(if request.is_progress { "1" } else { "0" })
             .number(request.records.len());
-        let has_more = push_counts(&mut call, request);
+        if has_more(request) {
+            push_counts(&mut call, request);
+        }
         request.records.iter().for_each(|record| {
             call.arg(record);
         });
-        if has_more {
+        if has_more(request) {
             push_lists(&mut call, request);
         }
         let reply = self.conn.send(call, &request.request).await?;
@@ -79,19 +81,20 @@ fn disposition(disposition: Disposition) -> String {
     }
 }
 
-/// The arguments that most commits do without.
-fn push_counts(call: &mut Call, request: &CommitRequest) -> bool {
-    let has_lists = !request.consumed.is_empty()
+/// Whether the commit has more than records.
+fn has_more(request: &CommitRequest) -> bool {
+    !request.consumed.is_empty()
         || !request.opened.is_empty()
         || !request.closed.is_empty()
-        || request.snapshot.is_some();
-    if !has_lists && request.pin.is_none() {
-        return false;
-    }
+        || request.snapshot.is_some()
+        || request.pin.is_some()
+}
+
+/// The arguments that most commits do without.
+fn push_counts(call: &mut Call, request: &CommitRequest) {
     call.arg(request.pin.as_ref().map_or("", |pin| pin.as_str()));
     call.number(request.consumed.len()).number(request.opened.len());
     call.number(request.closed.len()).arg(if request.snapshot.is_some() { "1" } else { "0" });
-    true
 }
 
 fn push_lists(call: &mut Call, request: &CommitRequest) {

@@ -3,11 +3,7 @@
 
 use holdpoint_storage::{Clock as _, Finding, Inspect as _, Level, StoreResult, SystemClock};
 
-use crate::{
-    RedisStore,
-    codec::Parts,
-    script::Script,
-};
+use crate::{RedisStore, codec::Parts, script::Script};
 
 /// Rows that one script compares.
 const STEP: u64 = 200;
@@ -17,9 +13,8 @@ const ROWS_MAX: u64 = 100_000;
 const FAULTS_MAX: usize = 50;
 /// A clock that differs by more is a finding.
 const SKEW_MS_MAX: i64 = 2_000;
-const INDEXES: [&str; 12] = [
-    "ix", "due", "wak", "prk", "lse", "fin", "fin.l", "can", "can.l", "dead", "dead.l", "bad",
-];
+const INDEXES: [&str; 12] =
+    ["ix", "due", "wak", "prk", "lse", "fin", "fin.l", "can", "can.l", "dead", "dead.l", "bad"];
 
 impl RedisStore {
     pub(super) async fn findings(&self) -> StoreResult<Vec<Finding>> {

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use holdpoint_graph::{Fingerprint, RequestId, RunId};
 use holdpoint_storage::{
-    Address, AppendKind, AppendReply, AppendRequest, Enqueue, EnqueueReply, Enqueued,
-    IfBusy, InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When,
+    Address, AppendKind, AppendReply, AppendRequest, Enqueue, EnqueueReply, Enqueued, IfBusy,
+    InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When,
 };
 
 use super::digest;

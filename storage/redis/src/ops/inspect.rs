@@ -44,11 +44,21 @@ impl Inspect for RedisStore {
         parts.bytes_or_none()
     }
 
-    async fn journal(&self, run: &RunId, from: u64, max: usize) -> StoreResult<Option<JournalPart>> {
+    async fn journal(
+        &self,
+        run: &RunId,
+        from: u64,
+        max: usize,
+    ) -> StoreResult<Option<JournalPart>> {
         let range = Range { from, max };
         if max == 0 {
             let head = self.head(run).await?;
-            return Ok(head.map(|head| JournalPart { head, snapshot: None, from, records: vec![] }));
+            return Ok(head.map(|head| JournalPart {
+                head,
+                snapshot: None,
+                from,
+                records: vec![],
+            }));
         }
         let Some(mut parts) = self.read(run, "journal", Some(range)).await? else {
             return Ok(None);
@@ -240,10 +250,8 @@ impl RedisStore {
         let has_more = rows.len() > limit;
         rows.truncate(limit);
         let last = rows.last().filter(|_| has_more);
-        let next = last.map(|row| Cursor {
-            at_ms: row.opened_at_ms,
-            id: row.interrupt.to_string(),
-        });
+        let next =
+            last.map(|row| Cursor { at_ms: row.opened_at_ms, id: row.interrupt.to_string() });
         Ok(Page { rows, next })
     }
 

@@ -76,9 +76,8 @@ fn row(mut parts: Parts) -> StoreResult<Row> {
     let at_ms = parts.number()?;
     let member = parts.text()?;
     let run = member.rsplit(' ').next().unwrap_or_default().to_owned();
-    let head = match parts.next()? {
-        fields @ redis::Value::Array(_) => codec::row_head(&run, fields, &mut parts)?,
-        _ => None,
-    };
+    let fields = parts.next()?;
+    let is_head = matches!(fields, redis::Value::Array(_));
+    let head = if is_head { codec::row_head(&run, fields, &mut parts)? } else { None };
     Ok(Row { at_ms, member, head })
 }

@@ -17,7 +17,7 @@ if h.s == 'r' then
   if not is_cancel then return {'W', h.s} end
   if not h.x then
     redis.call('HSET', T .. 'r:' .. run, 'x', kind == 'rollback' and 'b' or 'a')
-    redis.call('PUBLISH', T .. 'f:' .. run, 'x')
+    tell(run, h.F, 'x')
   end
   return {'G'}
 end
@@ -53,7 +53,7 @@ if is_cancel then
   redis.call('ZREM', T .. 'exp', run)
   if h.s ~= 'p' then depth(h.queue, -1) end
   local is_last = h.session ~= '' and kind == 'cancel' and h.x ~= 'b'
-  silence(run)
+  silence(run, h)
   settle(run, 'x', int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end
 elseif kind == 'redrive' then
@@ -78,5 +78,5 @@ elseif kind == 'migrate' then
 end
 if state ~= h.s then set('s', state) end
 redis.call('HSET', T .. 'r:' .. run, unpack(fields))
-redis.call('PUBLISH', T .. 'f:' .. run, state)
+tell(run, h.F, state)
 return {'A', state}

@@ -11,12 +11,12 @@
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
 local v = redis.call('HMGET', key, 's', 'e', 'o', 'n', 'v', 'c', 'x', 'q', 'l', 'a', 'b', 'w', 'y',
-  't')
-local h = {s = v[1], x = v[7], l = v[9], t = v[14]}
-if not h.s or not v[4] or not v[8] then corrupt(run, 'its header is missing or cut') end
+  't', 'i', 'Q', 'F')
+local h = {s = v[1], x = v[7], l = v[9], t = v[14], i = v[15], Q = v[16]}
+if not h.s or not v[4] or not v[8] then return gone(run) end
 num(v[2], run, 'its epoch')
 local now = clock()
-local waiting = redis.call('HGETALL', T .. 'i:' .. run)
+local waiting = h.i and redis.call('HGETALL', T .. 'i:' .. run) or {}
 if known(v[8], ARGV[5]) then return {'A', int(now), h.s, waiting} end
 if h.s ~= 'r' or v[2] ~= ARGV[3] or v[3] ~= ARGV[4] then return {'F'} end
 local length = num(string.match(v[4], '^(%d+):'), run, 'its length')
@@ -51,6 +51,7 @@ if lists[1] > 0 then
     end
   end
   waiting = left
+  h.is_empty = h.i and #left == 0
 end
 -- Whether an answer that waits is for a question that is open after this commit.
 local function is_answered()
@@ -106,6 +107,10 @@ if h.l ~= v[9] then
   set('l', h.l)
   redis.call('SADD', T .. 'l', h.lane)
 end
+if lists[2] > 0 then
+  set('Q', '1')
+  h.Q = '1'
+end
 if what ~= 'c' then
   set('s', state)
   set('o', '')
@@ -117,6 +122,7 @@ if what == 'F' then
 end
 redis.call('HSET', key, unpack(fields))
 if v[13] and records > 0 then redis.call('HDEL', key, 'y') end
+if h.is_empty then redis.call('HDEL', key, 'i') end
 for i = keys, opened - 1 do redis.call('HDEL', T .. 'i:' .. run, ARGV[i]) end
 for i = opened, closed - 1, 4 do
   redis.call('HSET', T .. 'o:' .. run, ARGV[i],
@@ -146,12 +152,12 @@ elseif state == 'q' then
 end
 if what == 'F' then
   local is_last = h.session ~= '' and not (state == 'x' and h.x == 'b')
-  silence(run)
+  silence(run, h)
   settle(run, state, int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end
   waiting = {}
 elseif what ~= 'c' then
   watch(run, h)
 end
-redis.call('PUBLISH', T .. 'f:' .. run, state)
+tell(run, v[17], state)
 return {'A', int(now), state, waiting}

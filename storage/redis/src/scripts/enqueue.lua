@@ -81,11 +81,11 @@ for n, verdict in ipairs(accepted) do
   local run, graph, queue, session = ARGV[i], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local expires, deadline = at(ARGV[i + 9]), at(ARGV[i + 10])
   local lane, score = queue .. '|' .. graph .. '|' .. ARGV[i + 6], int((9 - ARGV[i + 7]) * 1e13 + order + n)
-  local fields = {'a', graph .. '|' .. queue .. '|' .. session,
+  local fields = {'s', state, 'e', '0', 'n', '0:', 'v', int(now) .. '|0|0', 'c', '0|0|0',
+    'q', ARGV[i + 1], 'a', graph .. '|' .. queue .. '|' .. session,
     'b', ARGV[i + 7] .. '|' .. int(order + n) .. '|' .. int(now) .. '|'
       .. (expires and int(expires) or '') .. '|' .. (deadline and int(deadline) or ''),
-    'h', ARGV[i + 14], 's', state, 'e', '0', 'n', '0:',
-    'v', int(now) .. '|0|0', 'c', '0|0|0', 'q', ARGV[i + 1]}
+    'h', ARGV[i + 14]}
   local function also(name, value)
     fields[#fields + 1] = name
     fields[#fields + 1] = value

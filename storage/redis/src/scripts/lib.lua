@@ -16,6 +16,14 @@ local function num(text, run, name)
   if value > 9007199254740991 then corrupt(run, name .. ' is too large') end
   return value
 end
+--@ gone
+-- The answer when a run's head is missing or cut: the store was reset, or the run is damaged.
+local function gone(run)
+  if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+    return redis.error_reply('RESET the namespace is not the one it was')
+  end
+  corrupt(run, 'its header is missing or cut')
+end
 --@ int
 local function int(value) return string.format('%.0f', value) end
 --@ before
@@ -65,6 +73,11 @@ local function known(requests, request)
     if string.sub(requests, i, i + 7) == request then return true end
   end
   return false
+end
+--@ tell
+-- Tells those who follow the run, if anybody ever did.
+local function tell(run, is_followed, what)
+  if is_followed then redis.call('PUBLISH', T .. 'f:' .. run, what) end
 end
 --@ wake
 -- Leaves a token for each run that came to a lane; at most 64 wait.
@@ -149,8 +162,10 @@ local function settle(run, state, now, is_last)
   redis.call('ZADD', T .. ended .. (is_last and '.l' or ''), now, run)
 end
 --@ silence
--- Deletes the questions and the answers of a run.
-local function silence(run)
+-- Deletes the questions and the answers of a run. Its head says whether it ever had some.
+local function silence(run, h)
+  if not h.i and not h.Q then return end
+  redis.call('HDEL', T .. 'r:' .. run, 'i', 'Q')
   local open = redis.call('HKEYS', T .. 'o:' .. run)
   for _, id in ipairs(open) do redis.call('ZREM', T .. 'op', id .. ' ' .. run) end
   redis.call('DEL', T .. 'o:' .. run, T .. 'b:' .. run, T .. 'i:' .. run)
@@ -172,7 +187,7 @@ local function fire(now, max)
         end
         redis.call('HSET', T .. 'r:' .. run, 's', 'q', 'v', now .. '|' .. h.snap .. '|' .. h.tail)
         enter(run, h, what)
-        redis.call('PUBLISH', T .. 'f:' .. run, 'q')
+        tell(run, h.F, 'q')
         fired = fired + 1
       else
         redis.call('ZREM', T .. name, run)
@@ -196,7 +211,7 @@ local function lose(run, h, now, evidence, delays)
   depth(h.queue, 1)
   watch(run, h)
   if delay > 0 then redis.call('ZADD', T .. 'due', until_ms, run) else enter(run, h, what) end
-  redis.call('PUBLISH', T .. 'f:' .. run, 'l')
+  tell(run, h.F, 'l')
 end
 --@ grab
 -- All that a worker needs of a run, read before the claim: the reply's parts and their bytes.
@@ -204,7 +219,7 @@ local function grab(run, h, flat)
   local payload = redis.call('GET', T .. 'p:' .. run) or ''
   local snapshot = h.claims ~= '0' and redis.call('GET', T .. 'z:' .. run)
   local journal = h.len ~= '0' and redis.call('LRANGE', T .. 'j:' .. run, h.snap, -1) or {}
-  local inbox = redis.call('HGETALL', T .. 'i:' .. run)
+  local inbox = h.i and redis.call('HGETALL', T .. 'i:' .. run) or {}
   local last = h.session ~= '' and redis.call('HGET', T .. 'S:' .. h.session, 'last')
   local bytes = #payload + (snapshot and #snapshot or 0) + h.tail
   return {run, flat, false, payload, snapshot, journal, inbox, last}, bytes
@@ -222,7 +237,7 @@ local function take(run, h, reply, now, us, worker, nonce)
   end
   if h.x or h.expires ~= '' or h.deadline ~= '' then redis.call('ZREM', T .. 'exp', run) end
   redis.call('HSET', T .. 'r:' .. run, unpack(changes))
-  redis.call('PUBLISH', T .. 'f:' .. run, 'r')
+  tell(run, h.F, 'r')
   reply[3] = changes
 end
 --@ longest

@@ -4,10 +4,11 @@
 -- ARGV 1 sentinel 2 run 3 length of its journal 4 body
 -- Replies: the number, or 0
 local key = T .. 'y:' .. ARGV[2]
-if redis.call('EXISTS', T .. 'r:' .. ARGV[2]) == 0 then return 0 end
+local head = redis.call('HMGET', T .. 'r:' .. ARGV[2], 's', 'F')
+if not head[1] then return 0 end
 local newest = redis.call('LINDEX', key, -1)
 local n = newest and num(string.match(newest, '^%d+'), ARGV[2], 'a partial') + 1 or 1
 redis.call('RPUSH', key, int(n) .. '|' .. ARGV[3] .. '|' .. ARGV[4])
 redis.call('LTRIM', key, -1000, -1)
-redis.call('PUBLISH', T .. 'f:' .. ARGV[2], 'y')
+tell(ARGV[2], head[2], 'y')
 return n

@@ -15,5 +15,5 @@ redis.call('HSET', T .. 'r:' .. run, 's', 'q', 'o', '', 'v',
 depth(h.queue, 1)
 watch(run, h)
 enter(run, h, what)
-redis.call('PUBLISH', T .. 'f:' .. run, 'q')
+tell(run, h.F, 'q')
 return 1

@@ -42,7 +42,8 @@ if not found then
   if by == request then return {'K'} end
   if by then return {'V', record} end
   redis.call('HSET', T .. 'i:' .. run, address, request .. '\n' .. ARGV[6])
-  redis.call('PUBLISH', T .. 'f:' .. run, 'i')
+  redis.call('HSET', T .. 'r:' .. run, 'i', '1')
+  tell(run, h.F, 'i')
   return {'K'}
 end
 if ARGV[5] ~= '' and ARGV[5] ~= found[2] then return {'H', found[2]} end
@@ -56,6 +57,7 @@ if found[3] ~= '' then
 end
 local what = h.s == 'p' and turn(run, h)
 redis.call('HSET', T .. 'i:' .. run, 'i' .. found[1], request .. '\n' .. ARGV[6])
+redis.call('HSET', T .. 'r:' .. run, 'i', '1')
 if what then
   local now = clock()
   redis.call('ZREM', T .. 'prk', run)
@@ -64,5 +66,5 @@ if what then
   depth(h.queue, 1)
   enter(run, h, what)
 end
-redis.call('PUBLISH', T .. 'f:' .. run, 'i')
+tell(run, h.F, 'i')
 return {'D', found[1]}

@@ -11,5 +11,5 @@ local now, what = clock(), turn(run, h)
 redis.call('ZREM', T .. 'due', run)
 redis.call('HSET', T .. 'r:' .. run, 's', 'q', 'v', int(now) .. '|' .. h.snap .. '|' .. h.tail)
 enter(run, h, what)
-redis.call('PUBLISH', T .. 'f:' .. run, 'q')
+tell(run, h.F, 'q')
 return 1

@@ -28,11 +28,13 @@ CREATE TABLE runs (
     lane INTEGER NOT NULL,
     session TEXT,
     turn INTEGER, -- the place in the session's order, while it has one
-    status TEXT NOT NULL CHECK (status IN (
-        'scheduled', 'queued', 'running', 'parked', 'completed', 'failed', 'cancelled')),
+    -- Not IN: SQLite would make a table of the list for each row that it checks.
+    status TEXT NOT NULL CHECK (
+        status = 'queued' OR status = 'running' OR status = 'completed' OR status = 'scheduled'
+        OR status = 'parked' OR status = 'failed' OR status = 'cancelled'),
     ready INTEGER NOT NULL CHECK (ready = 0 OR status = 'queued'), -- 1: may be claimed
     priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 9),
-    due_ms INTEGER CHECK (due_ms IS NULL OR status IN ('scheduled', 'parked')),
+    due_ms INTEGER CHECK (due_ms IS NULL OR status = 'scheduled' OR status = 'parked'),
     close_ms INTEGER, -- when it must end, while it has no owner
     worker TEXT CHECK ((worker IS NOT NULL) = (status = 'running')),
     nonce TEXT CHECK ((nonce IS NOT NULL) = (status = 'running')),
@@ -53,8 +55,8 @@ CREATE TABLE runs (
     created_ms INTEGER NOT NULL,
     updated_ms INTEGER NOT NULL,
     started_ms INTEGER,
-    finished_ms INTEGER CHECK (
-        (finished_ms IS NOT NULL) = (status IN ('completed', 'failed', 'cancelled'))),
+    finished_ms INTEGER CHECK ((finished_ms IS NOT NULL)
+        = (status = 'completed' OR status = 'failed' OR status = 'cancelled')),
     expires_ms INTEGER,
     deadline_ms INTEGER,
     tags TEXT,

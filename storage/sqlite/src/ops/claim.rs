@@ -26,11 +26,8 @@ pub(crate) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Done<Claims> {
     if nonces.has(&request.nonce) {
         return repeat(tx, request);
     }
-    let taker = Taker {
-        worker: &request.worker,
-        nonce: &request.nonce,
-        lease_ms: request.lease_ms,
-    };
+    let taker =
+        Taker { worker: &request.worker, nonce: &request.nonce, lease_ms: request.lease_ms };
     let runs = take_first(tx, request, &taker)?;
     let mut claims = Claims { now_ms: tx.now_ms, runs, next_due_ms: None };
     if claims.runs.is_empty() {
@@ -76,11 +73,7 @@ fn repeat(tx: &mut Tx<'_>, request: &ClaimRequest) -> Done<Claims> {
 }
 
 /// Takes the first runs of the lanes, within the limits of the request.
-fn take_first(
-    tx: &mut Tx<'_>,
-    request: &ClaimRequest,
-    taker: &Taker<'_>,
-) -> Done<Vec<ClaimedRun>> {
+fn take_first(tx: &mut Tx<'_>, request: &ClaimRequest, taker: &Taker<'_>) -> Done<Vec<ClaimedRun>> {
     let mut runs: Vec<ClaimedRun> = Vec::new();
     let mut bytes = 0;
     for key in first(tx, request)? {
@@ -131,9 +124,8 @@ fn first(tx: &Tx<'_>, request: &ClaimRequest) -> Done<Vec<i64>> {
             found.extend(oldest(tx, lane, limit)?);
         } else {
             let sql = include_str!("../../sql/ready.sql");
-            let of_lane = tx.db.all(sql, params![lane, limit], |row| {
-                Ok((Reverse(row.get(0)?), row.get(1)?))
-            });
+            let of_lane =
+                tx.db.all(sql, params![lane, limit], |row| Ok((Reverse(row.get(0)?), row.get(1)?)));
             found.extend(of_lane?);
         }
     }

@@ -30,8 +30,7 @@ pub(crate) fn commit(tx: &mut Tx<'_>, request: &CommitRequest) -> Done<CommitRep
     if request.from != run.head.seq || request.previous != run.head.hash {
         return Ok(CommitReply::Sequence { seq: run.head.seq });
     }
-    let ends_cancelled =
-        matches!(request.disposition, Disposition::Finish { end: End::Cancelled });
+    let ends_cancelled = matches!(request.disposition, Disposition::Finish { end: End::Cancelled });
     if run.head.cancel.is_some() && !ends_cancelled {
         return Ok(CommitReply::Cancelled);
     }
@@ -66,8 +65,7 @@ fn write(tx: &Tx<'_>, run: &mut RunRow, request: &CommitRequest) -> Done<()> {
         run.head.snapshot_seq = run.head.seq;
         run.head.tail_bytes = 0;
     }
-    if let Some(to) = request.pin.as_ref().filter(|to| Some(*to) != run.head.fingerprint.as_ref())
-    {
+    if let Some(to) = request.pin.as_ref().filter(|to| Some(*to) != run.head.fingerprint.as_ref()) {
         pin(tx, run, to)?;
     }
     questions(tx, run, request)?;
@@ -93,8 +91,7 @@ fn questions(tx: &Tx<'_>, run: &mut RunRow, request: &CommitRequest) -> Done<()>
     }
     for opened in &request.opened {
         let (id, gate) = (opened.interrupt.as_str(), &opened.gate);
-        let params =
-            params![tx.db.ns, run.key, id, gate, opened.args_hash, tx.now_ms, opened.body];
+        let params = params![tx.db.ns, run.key, id, gate, opened.args_hash, tx.now_ms, opened.body];
         let sql = include_str!("../../sql/open_interrupt.sql");
         run.open_count += tx.db.execute(sql, params)? as i64;
     }

@@ -1,9 +1,7 @@
 //! Storing runs, and making a scheduled one due.
 
 use holdpoint_graph::{InterruptId, Life, QueueId, RunId, RunStatus, SessionId};
-use holdpoint_storage::{
-    CancelWish, ChainHash, EnqueueReply, Enqueued, IfBusy, NewRun, RunHead,
-};
+use holdpoint_storage::{CancelWish, ChainHash, EnqueueReply, Enqueued, IfBusy, NewRun, RunHead};
 use rusqlite::params;
 
 use crate::{

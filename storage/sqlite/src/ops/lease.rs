@@ -4,12 +4,7 @@ use holdpoint_graph::{LifeError, RunId, WorkerId};
 use holdpoint_storage::{Lease, Loss, Renewal};
 use rusqlite::params;
 
-use crate::{
-    db::id,
-    fault::Done,
-    row::RunRow,
-    tx::Tx,
-};
+use crate::{db::id, fault::Done, row::RunRow, tx::Tx};
 
 /// Keeps leases for `lease_ms` from now; the answers are in the order of the leases.
 pub(crate) fn renew(tx: &mut Tx<'_>, leases: &[Lease], lease_ms: i64) -> Done<Vec<Renewal>> {
@@ -53,8 +48,7 @@ pub(crate) fn lost(
 ) -> Done<Vec<RunId>> {
     let sql = include_str!("../../sql/held_by_worker.sql");
     let params = params![tx.db.ns, worker.as_str()];
-    let held: Vec<(i64, RunId)> =
-        tx.db.all(sql, params, |row| Ok((row.get(0)?, id(row, 1)?)))?;
+    let held: Vec<(i64, RunId)> = tx.db.all(sql, params, |row| Ok((row.get(0)?, id(row, 1)?)))?;
     let mut runs = Vec::with_capacity(held.len());
     for (key, run) in held {
         lose(tx, tx.db.run_by_key(key)?, evidence, loss_delays_ms)?;
@@ -66,7 +60,7 @@ pub(crate) fn lost(
 
 /// A worker ended; it is taken off the list.
 pub(crate) fn leave(tx: &Tx<'_>, worker: &WorkerId) -> Done<()> {
-    let sql = include_str!("../../sql/delete_worker.sql");
+    let sql = include_str!("../../sql/hide_worker.sql");
     tx.db.execute(sql, params![tx.db.ns, worker.as_str()])?;
     Ok(())
 }

@@ -64,9 +64,7 @@ fn state(tx: &Tx<'_>) -> Done<State> {
             lease_ms_max: row.get(2)?,
         })
     });
-    found?.ok_or_else(|| {
-        Fault::Store(StoreError::Reset { namespace: tx.db.namespace.to_string() })
-    })
+    found?.ok_or_else(|| Fault::Store(StoreError::Reset { namespace: tx.db.namespace.to_string() }))
 }
 
 fn limit(request: &TickRequest) -> i64 {
@@ -93,11 +91,8 @@ fn closing(tx: &mut Tx<'_>, request: &TickRequest) -> Done<Vec<ClaimedRun>> {
     let sql = include_str!("../../sql/closing.sql");
     let params = params![tx.db.ns, tx.now_ms, limit(request)];
     let keys: Vec<i64> = tx.db.all(sql, params, |row| Ok(row.get(0)?))?;
-    let taker = Taker {
-        worker: &request.worker,
-        nonce: &request.nonce,
-        lease_ms: request.lease_ms,
-    };
+    let taker =
+        Taker { worker: &request.worker, nonce: &request.nonce, lease_ms: request.lease_ms };
     let mut closing = Vec::with_capacity(keys.len());
     for key in keys {
         let mut run = tx.db.run_by_key(key)?;

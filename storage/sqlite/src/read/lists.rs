@@ -24,11 +24,7 @@ pub(crate) fn runs(
 }
 
 /// Runs of a graph that are pinned to a structure and have not ended.
-pub(crate) fn pinned(
-    db: &Db,
-    graph: &GraphId,
-    after: Option<&Cursor>,
-) -> Done<Page<RunHead>> {
+pub(crate) fn pinned(db: &Db, graph: &GraphId, after: Option<&Cursor>) -> Done<Page<RunHead>> {
     page(db, after, PAGE_MAX, |head| {
         head.graph == *graph && head.fingerprint.is_some() && !head.status().is_terminal()
     })

@@ -21,12 +21,7 @@ pub(crate) fn payload(db: &Db, run: &RunId) -> Done<Option<Vec<u8>>> {
 }
 
 /// Records from `from` on, at most `max`.
-pub(crate) fn journal(
-    db: &Db,
-    run: &RunId,
-    from: u64,
-    max: usize,
-) -> Done<Option<JournalPart>> {
+pub(crate) fn journal(db: &Db, run: &RunId, from: u64, max: usize) -> Done<Option<JournalPart>> {
     let Some(run) = db.run_by_id(run)? else { return Ok(None) };
     let records = db.events(&run, from, max)?;
     Ok(Some(JournalPart { head: run.head, snapshot: None, from, records }))

@@ -17,11 +17,7 @@ pub(crate) fn session(db: &Db, session: &SessionId) -> Done<Option<SessionRecord
 }
 
 /// Sessions by id.
-pub(crate) fn sessions(
-    db: &Db,
-    after: Option<&Cursor>,
-    limit: usize,
-) -> Done<Page<SessionRecord>> {
+pub(crate) fn sessions(db: &Db, after: Option<&Cursor>, limit: usize) -> Done<Page<SessionRecord>> {
     let sql = include_str!("../../sql/sessions_after.sql");
     let behind = after.map_or("", |cursor| cursor.id.as_str());
     let one_more = i64::try_from(limit.saturating_add(1)).unwrap_or(i64::MAX);

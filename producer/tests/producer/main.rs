@@ -1,0 +1,9 @@
+//! A producer against a real store, where the test plays the worker.
+
+mod control;
+mod enqueue;
+mod fork;
+mod look;
+mod signal;
+mod trouble;
+mod world;

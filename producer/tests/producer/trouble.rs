@@ -1,0 +1,92 @@
+//! A store that does not answer: every call has one effect, or an error that says what to repeat.
+
+use std::{sync::Arc, time::Duration};
+
+use holdpoint_producer::{Producer, ProducerError, RunRequest, SignalOptions, Until};
+use holdpoint_testkit::{Fault, FaultyStore};
+
+use crate::world::{World, code, run};
+
+fn faulty(
+    world: &World,
+    plan: impl FnMut(&'static str, u64) -> Fault + Send + 'static,
+) -> (Arc<FaultyStore>, Producer) {
+    let store = Arc::new(FaultyStore::new(world.store.clone(), plan));
+    let producer = Producer::new(store.clone());
+    (store, producer.with_patience(Duration::from_secs(2)))
+}
+
+/// The first call of `name` meets `fault`.
+fn first(name: &'static str, fault: Fault) -> impl FnMut(&'static str, u64) -> Fault + Send {
+    move |called, number| if called == name && number == 1 { fault } else { Fault::Pass }
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_asked_for_again() {
+    for fault in [Fault::Refuse, Fault::LoseReply] {
+        let world = World::new().await;
+        let (store, producer) = faulty(&world, first("enqueue", fault));
+        let receipt = producer.enqueue(&RunRequest::new("g").run("r1")).await.unwrap();
+        assert!(receipt.created, "{fault:?}");
+        assert_eq!(store.count("enqueue"), 2);
+        let (_, producer) = faulty(&world, first("append", fault));
+        producer.cancel(&receipt.run, "ann").await.unwrap();
+        assert_eq!(world.producer.events(&receipt.run, 0).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_outcome_that_stays_unknown_names_its_request() {
+    let world = World::new().await;
+    let (_, producer) = faulty(&world, |called, number| match (called, number) {
+        ("enqueue", 1) => Fault::LoseReply,
+        ("enqueue", _) => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    // Refused afterwards or not: the first outcome stays unknown.
+    let producer = producer.with_patience(Duration::from_millis(50));
+    let error = producer.enqueue(&RunRequest::new("g")).await.unwrap_err();
+    let ProducerError::UnknownOutcome { request, .. } = error else { panic!("{error:?}") };
+    let again = RunRequest::new("g").request(request.as_str());
+    let receipt = world.producer.enqueue(&again).await.unwrap();
+    assert_eq!(receipt.run.as_str(), request.as_str());
+    let page = world.producer.list(&Default::default(), None, 10).await.unwrap();
+    assert_eq!(page.rows.len(), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_told_after_the_patience() {
+    let world = World::new().await;
+    let (_, producer) = faulty(&world, |called, _| match called {
+        "now_ms" | "head" => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    let producer = producer.with_patience(Duration::from_millis(50));
+    assert_eq!(code(producer.enqueue(&RunRequest::new("g")).await), "E_STORE_UNAVAILABLE");
+    let soon = Some(Duration::ZERO);
+    let waited = producer.wait(&run("r1"), Until::Terminal, soon).await;
+    assert_eq!(code(waited), "E_STORE_UNAVAILABLE");
+}
+
+#[tokio::test]
+async fn a_repeated_answer_is_not_given_to_the_next_question() {
+    let world = World::new().await;
+    world.parked("r1").await;
+    let (store, producer) = faulty(&world, first("signal", Fault::LoseReply));
+    let said = producer.signal(&SignalOptions::run("r1").approve()).await.unwrap();
+    assert_eq!(said.interrupt.unwrap().as_str(), "r1-q1");
+    assert_eq!(store.count("signal"), 1, "the answer was found, not sent again");
+}
+
+#[tokio::test]
+async fn a_batch_goes_on_after_a_lost_reply() {
+    let world = World::new().await;
+    let (_, producer) = faulty(&world, |called, number| match (called, number) {
+        ("enqueue", 2) => Fault::LoseReply,
+        _ => Fault::Pass,
+    });
+    let batch: Vec<RunRequest> =
+        (0..250).map(|n| RunRequest::new("g").run(format!("r{n}"))).collect();
+    let verdicts = producer.enqueue_batch(&batch, false).await.unwrap();
+    assert!(verdicts.iter().all(|verdict| verdict.as_ref().unwrap().created));
+}

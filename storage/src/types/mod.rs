@@ -1,0 +1,23 @@
+//! What callers say to a store and what it answers. Plain data, the same for every backend.
+
+mod append;
+mod claim;
+mod commit;
+mod enqueue;
+mod head;
+mod lane;
+mod signal;
+mod upkeep;
+
+pub use append::{AppendKind, AppendReply, AppendRequest, ChainHash};
+pub use claim::{ClaimRequest, ClaimedRun, Claims, Lease, Loss, Renewal};
+pub use commit::{CommitReply, CommitRequest, Disposition, OpenedInterrupt};
+pub use enqueue::{EnqueueReply, Enqueued, IfBusy, NewRun};
+pub use head::{
+    CancelWish, Cursor, JournalPart, OpenQuestion, Page, Partial, RunFilter, RunHead, SessionRecord,
+};
+pub use lane::{Durability, Lane, When};
+pub use signal::{Address, InboxEntry, SignalReply, SignalRequest};
+pub use upkeep::{
+    Finding, GraphRecord, LaneStats, Level, Retention, Stats, TickRequest, Ticked, WorkerRecord,
+};

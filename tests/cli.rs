@@ -1,0 +1,18 @@
+//! The command line from outside: real processes on real stores, told apart by nothing but what
+//! they print, how they end, and what the ledger says their nodes did.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "cli/bad_inputs.rs"]
+mod bad_inputs;
+#[path = "cli/commands.rs"]
+mod commands;
+#[path = "cli/crashes.rs"]
+mod crashes;
+#[path = "cli/examples.rs"]
+mod examples;
+#[path = "cli/graphs.rs"]
+mod graphs;
+#[path = "cli/output.rs"]
+mod output;
+#[path = "cli/world.rs"]
+mod world;
