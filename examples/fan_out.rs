@@ -10,7 +10,9 @@
 
 use std::process::ExitCode;
 
-use holdpoint::{App, AppendReducer, NodeContext, NodeError, Send, State, StateGraph, StateSchema, Update};
+use holdpoint::{
+    App, AppendReducer, NodeContext, NodeError, Send, State, StateGraph, StateSchema, Update,
+};
 use serde_json::json;
 
 /// Checks the list before it is spread.

@@ -12,8 +12,8 @@
 use std::process::ExitCode;
 
 use holdpoint::{
-    App, Desk, Effect, Gate, NodeContext, NodeError, NodeOptions, Question, RunId, RunRequest,
-    RunStatus, SignalOptions, State, StateGraph, Update,
+    App, Desk, Effect, Gate, NodeContext, NodeError, NodeOptions, ProducerError, Question, RunId,
+    RunRequest, RunStatus, SignalOptions, State, StateGraph, Update,
 };
 use serde::Deserialize;
 
@@ -82,13 +82,14 @@ async fn process(desk: Desk) -> anyhow::Result<()> {
     let mut runs = Vec::new();
     for order in orders {
         let id: String = order.read("order")?;
-        // The order's number names the run and the request: a second start finds it there.
-        let request = RunRequest::new("order").state(order).request(&id).allow_unknown();
-        let receipt = desk.producer().enqueue(&request).await?;
-        if !receipt.created {
-            desk.say(format_args!("{id} is known and {}", receipt.status.as_str()))?;
+        // The order's number is the run's id, so that a second start finds it there.
+        let request = RunRequest::new("order").state(order).run(&id).allow_unknown();
+        match desk.producer().enqueue(&request).await {
+            Err(ProducerError::RunExists { .. }) => desk.say(format_args!("{id} is known"))?,
+            Err(error) => return Err(error.into()),
+            Ok(_) => {}
         }
-        runs.push(receipt.run);
+        runs.push(RunId::new(&id)?);
     }
     desk.work().await?;
     let questions = desk.questions().await?;

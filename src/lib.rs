@@ -6,7 +6,12 @@
 //! somebody's answer lets it go on.
 //!
 //! ```
-//! use holdpoint::{NodeContext, NodeError, Runner, State, StateGraph, Update};
+//! use std::sync::Arc;
+//!
+//! use holdpoint::{
+//!     Location, Namespace, NodeContext, NodeError, Runner, SessionId, SqliteConfig, SqliteStore,
+//!     State, StateGraph, Update,
+//! };
 //!
 //! async fn trim(_: NodeContext, state: State) -> Result<Update, NodeError> {
 //!     let name: String = state.read("name")?;
@@ -26,7 +31,12 @@
 //!     .set_entry_point("trim")
 //!     .set_finish_point("greet")
 //!     .compile()?;
-//! assert_eq!(graph.nodes().count(), 2);
+//! let config = SqliteConfig::new(Location::Memory, Namespace::new("example")?);
+//! let store = Arc::new(SqliteStore::open(config).await?);
+//! let ended = Runner::new(graph, store)
+//!     .run(SessionId::new("first")?, State::new().with("name", " Ann "))
+//!     .await?;
+//! assert_eq!(ended.state.get("greeting"), Some(&"hello Ann".into()));
 //! # Ok(())
 //! # }
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
@@ -53,7 +63,7 @@ pub use holdpoint_executor::{
 pub use holdpoint_graph::{
     Answer, Answered, AppendReducer, BoxFuture, Code, CompiledGraph, Drawing, END, Edge,
     EdgeCondition, Effect, Event, Fingerprint, FunctionalError, Gate, GraphFault, GraphFaults,
-    GraphId, IntoUpdate, Interrupt, InterruptId, InterruptKind, KeyMapping, Memory,
+    GraphId, Interrupt, InterruptId, InterruptKind, IntoUpdate, KeyMapping, Memory,
     MergeMapReducer, Namespace, NodeContext, NodeError, NodeOptions, OnStale, Progress, Question,
     QueueId, Reducer, ReducerFunc, Refusal, ReplaceReducer, RetryPolicy, RunId, RunPayload,
     RunStatus, START, Send, SessionId, State, StateGraph, StateSchema, Update, WorkerId, fan_out,

@@ -160,7 +160,8 @@ impl App {
     fn started(self, args: &[OsString], out: &mut Out) -> Result<(), Stop> {
         let program = program(args);
         let command = Cli::command().bin_name(program.clone());
-        let cli = command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
+        let cli =
+            command.try_get_matches_from(args).and_then(|matches| Cli::from_arg_matches(&matches));
         let cli = cli.map_err(|fault| parsed_badly(&fault, out))?;
         let settings = Settings::new(&cli.global)?;
         *out = Out::new(settings.is_json);

@@ -11,8 +11,7 @@ use holdpoint_producer::{GateFilter, GateRow, Producer, ProducerError};
 use holdpoint_storage::StoreError;
 
 use crate::{
-    args,
-    commands,
+    args, commands,
     context::Context,
     failure::{Failure, Stop},
     show,
@@ -62,7 +61,8 @@ impl Desk {
     /// # Errors
     /// When the worker cannot go on.
     pub async fn work(&self) -> anyhow::Result<()> {
-        let flags = args::worker::Worker { exit_when_idle: true, ..args::worker::Worker::default() };
+        let flags =
+            args::worker::Worker { exit_when_idle: true, ..args::worker::Worker::default() };
         let flags = self.context.settings.worker(&flags);
         let store = Arc::clone(self.producer.store());
         Ok(Box::pin(commands::work_here(&self.context, store, &flags)).await?)

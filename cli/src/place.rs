@@ -72,9 +72,9 @@ pub(crate) async fn open_for_upkeep(settings: &Settings) -> StoreResult<Arc<dyn 
 fn read(url: &str) -> Result<Place, Stop> {
     let shown = without_secrets(url);
     let bad = |why: &str| Stop::from(Failure::usage("store", format!("store {shown:?} {why}")));
-    let (scheme, rest) = url.split_once(':').ok_or_else(|| {
-        bad("is no URL; sqlite:PATH, redis://HOST and redis+unix:///SOCKET are")
-    })?;
+    let (scheme, rest) = url
+        .split_once(':')
+        .ok_or_else(|| bad("is no URL; sqlite:PATH, redis://HOST and redis+unix:///SOCKET are"))?;
     let unsupported = |why: &str| {
         Stop::from(Failure::of(Code::StoreUnsupported, format!("store {shown:?}: {why}")))
     };

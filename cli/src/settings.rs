@@ -120,7 +120,8 @@ mod tests {
     use super::*;
 
     fn settings(text: &str, global: Global) -> Result<Settings, Stop> {
-        let folder = std::env::temp_dir().join(format!("holdpoint-settings-{}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("holdpoint-settings-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let name = format!("{:?}.toml", std::thread::current().id()).replace(['(', ')'], "");
         let path = folder.join(name);
@@ -147,7 +148,10 @@ mod tests {
         let with_flag = settings(text, flags).unwrap();
         assert_eq!(with_flag.store, "sqlite:flag.db");
         let without = settings(text, Global::default()).unwrap();
-        assert_eq!((without.store.as_str(), without.namespace.as_str()), ("sqlite:file.db", "default"));
+        assert_eq!(
+            (without.store.as_str(), without.namespace.as_str()),
+            ("sqlite:file.db", "default")
+        );
         let worker = without.worker(&Worker { lease: Some("5s".to_owned()), ..Worker::default() });
         assert_eq!(worker.lease.as_deref(), Some("5s"));
         assert_eq!(worker.concurrency.as_deref(), Some("3"));

@@ -25,7 +25,8 @@ impl Table {
         if self.rows.is_empty() {
             return String::new();
         }
-        let widths: Vec<usize> = self.header.iter().enumerate().map(|(i, h)| self.width(i, h)).collect();
+        let widths: Vec<usize> =
+            self.header.iter().enumerate().map(|(i, h)| self.width(i, h)).collect();
         let header = self.header.iter().map(|cell| paint.dim(cell)).collect::<Vec<_>>();
         let mut text = line(&header, &widths);
         for row in &self.rows {

@@ -82,10 +82,10 @@ fn an_unsafe_effect_is_asked_about_after_a_crash() {
 fn a_frozen_worker_that_wakes_changes_nothing() {
     on_each_store(|world| {
         let run = world.enqueue("slow", r#"{"n":2}"#);
-        let mut zombie = world.worker(&["--no-supervisor", "--lease", "1s"]);
+        let mut zombie = world.worker(&["--no-supervisor", "--lease", "4s"]);
         world.until_started(&run, "slow");
         zombie.sigstop();
-        let _second = world.worker(&["--no-supervisor", "--lease", "1s"]);
+        let _second = world.worker(&["--no-supervisor", "--lease", "4s"]);
         let view = world.until_status(&run, "completed");
         zombie.sigcont();
         zombie.sigterm();
@@ -106,7 +106,10 @@ fn sigterm_hands_back_at_once_what_it_cannot_end() {
         first.sigterm();
         assert_eq!(first.wait(RUNS).code(), Some(0), "{}", first.stderr());
         let view = world.show(&run);
-        assert_eq!((&view["status"], &view["counters"]["lost_workers"]), (&"queued".into(), &0.into()));
+        assert_eq!(
+            (&view["status"], &view["counters"]["lost_workers"]),
+            (&"queued".into(), &0.into())
+        );
         let mut idle = world.worker(&["--no-supervisor", "--queues", "other"]);
         worker_pid(world);
         idle.signal(Signal::Interrupt);

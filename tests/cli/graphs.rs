@@ -152,7 +152,14 @@ fn asks_take_their_own_answers_and_steps_run_once() {
         assert!(ambiguous.stderr.contains("E_AMBIGUOUS"), "{}", ambiguous.stderr);
         for open in world.show(ask2p)["interrupts"].as_array().unwrap() {
             let answer = open["node"].to_string();
-            world.json(&["signal", ask2p, "--interrupt", &text(open, "interrupt"), "--answer", &answer]);
+            world.json(&[
+                "signal",
+                ask2p,
+                "--interrupt",
+                &text(open, "interrupt"),
+                "--answer",
+                &answer,
+            ]);
         }
         world.json(&["approve", ask2s]);
         world.json(&["signal", askloop, "--answer", "\"again\""]);

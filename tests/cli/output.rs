@@ -89,7 +89,9 @@ fn looking_makes_no_store() {
         let done = world.call(args).expect_code(6);
         assert!(done.stderr.contains("there is no store at"), "{}", done.stderr);
     }
-    assert!(world.dump().is_empty());
+    assert!(!world.scratch().file("holdpoint.db").exists());
+    let files = std::fs::read_dir(world.scratch().path()).unwrap();
+    assert_eq!(files.filter(|file| file.as_ref().is_ok_and(|f| f.path().is_file())).count(), 0);
 }
 
 #[test]

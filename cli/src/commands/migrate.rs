@@ -100,11 +100,7 @@ pub(crate) async fn migrate(context: &Context, args: &Migrate) -> Result<(), Sto
     if is_stranded { Err(Stop::Exit(3)) } else { Ok(()) }
 }
 
-fn target<'a>(
-    context: &'a Context,
-    id: &GraphId,
-    to: &str,
-) -> Result<&'a CompiledGraph, Stop> {
+fn target<'a>(context: &'a Context, id: &GraphId, to: &str) -> Result<&'a CompiledGraph, Stop> {
     let versions: Vec<&CompiledGraph> =
         context.graphs.iter().filter(|graph| graph.id() == id).collect();
     let found = versions.iter().find(|graph| graph.fingerprint().as_str() == to);

@@ -79,9 +79,10 @@ pub(crate) fn filter(args: &Filter) -> Result<RunFilter, Stop> {
         let (tag, value) = tag_pair(tag)?;
         Ok(check_tag(tag, value)?)
     };
-    let reason = args.reason.as_ref().map(|word| {
-        ReasonCode::from_word(word).ok_or_else(|| unknown("reason", word, REASONS))
-    });
+    let reason = args
+        .reason
+        .as_ref()
+        .map(|word| ReasonCode::from_word(word).ok_or_else(|| unknown("reason", word, REASONS)));
     Ok(RunFilter {
         statuses: args.status.iter().map(status).collect::<Result<_, _>>()?,
         reason: reason.transpose()?,

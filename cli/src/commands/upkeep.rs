@@ -4,9 +4,7 @@ use holdpoint_graph::QueueId;
 use holdpoint_producer::{StatsView, WorkerState, WorkerView};
 use serde_json::json;
 
-use crate::{
-    args::Queues, context::Context, failure::Stop, place::Access, show, table::Table,
-};
+use crate::{args::Queues, context::Context, failure::Stop, place::Access, show, table::Table};
 
 /// `workers`.
 pub(crate) async fn workers(context: &Context) -> Result<(), Stop> {

@@ -114,9 +114,8 @@ fn broken(why: String) -> Stop {
 
 /// SIGTERM and SIGINT: the first drains, the second hands back at once.
 pub(crate) fn end_on_signals(shutdown: Shutdown) -> Result<tokio::task::JoinHandle<()>, Stop> {
-    let watch = |kind| {
-        signal(kind).map_err(|fault| broken(format!("signals cannot be watched: {fault}")))
-    };
+    let watch =
+        |kind| signal(kind).map_err(|fault| broken(format!("signals cannot be watched: {fault}")));
     let (mut terminate, mut interrupt) =
         (watch(SignalKind::terminate())?, watch(SignalKind::interrupt())?);
     Ok(tokio::spawn(async move {

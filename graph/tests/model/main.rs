@@ -90,14 +90,13 @@ fn a_run_that_loses_its_workers_is_given_up_in_time() {
 }
 
 #[test]
-fn only_the_newest_owner_writes_on_a_bad_network() {
-    let reached = [
-        properties::FINISHED,
-        properties::FINISHED_AFTER_LOSSES,
-        properties::CRASH_LOOP,
-        properties::REPEAT_KNOWN,
-    ];
-    check(&worlds::NETWORK, &reached);
+fn a_repeat_or_a_late_copy_of_a_commit_has_one_effect() {
+    check(&worlds::REPLIES, &[properties::FINISHED, properties::REPEAT_KNOWN]);
+}
+
+#[test]
+fn only_the_newest_owner_writes() {
+    check(&worlds::ZOMBIES, &[properties::FINISHED, properties::FINISHED_AFTER_LOSSES]);
 }
 
 #[test]

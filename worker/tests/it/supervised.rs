@@ -97,9 +97,10 @@ async fn a_child_sees_the_end_of_its_supervisor() {
     let script = config.args[1].clone();
     // Its own session would end with `kill_on_drop`; a grandchild keeps the input's other end.
     config.args[1] = {
-        let mut wrapped = std::ffi::OsString::from("(");
+        // A shell gives `/dev/null` to what it runs in the background, hence the third file.
+        let mut wrapped = std::ffi::OsString::from("exec 3<&0; (");
         wrapped.push(script);
-        wrapped.push(") <&0 & wait");
+        wrapped.push(") <&3 3<&- & wait");
         wrapped
     };
     let supervisor = tokio::spawn(supervise(config, Arc::clone(&world.store)));

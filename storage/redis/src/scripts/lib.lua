@@ -25,7 +25,7 @@ local function gone(run)
   corrupt(run, 'its header is missing or cut')
 end
 --@ int
-local function int(value) return string.format('%.0f', value) end
+local function int(value) return string.format('%d', value) end
 --@ before
 -- Whether one text comes before another byte by byte; `<` would ask the server's locale.
 local function before(a, b)

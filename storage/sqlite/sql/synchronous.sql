@@ -1,2 +1,0 @@
--- Asks when the disk is waited for.
-PRAGMA synchronous;
