@@ -81,3 +81,9 @@ pub use holdpoint_storage::{
 pub use holdpoint_storage_redis::{RedisConfig, RedisStore};
 pub use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
 pub use holdpoint_worker::{Health, HealthReport, Shutdown, Worker, WorkerConfig, WorkerEnd};
+
+/// The program of the README, compiled as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -93,8 +93,10 @@ pub(crate) fn block_on<F: Future<Output = Result<(), Stop>>>(work: F) -> Result<
 
 /// Runs a command that runs graphs.
 pub(crate) fn block_on_threads<F: Future<Output = Result<(), Stop>>>(work: F) -> Result<(), Stop> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    ended(runtime, work)
+    // A node that spins takes a thread with it; a few more than cores keep the others going.
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    ended(builder.worker_threads(cores.max(4)).enable_all().build(), work)
 }
 
 fn ended<F: Future<Output = Result<(), Stop>>>(

@@ -28,6 +28,9 @@ pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), 
     let flags = context.settings.worker(flags);
     let config = config(&flags)?;
     context.insist_on_good_graphs()?;
+    if !context.has_graphs() && !is_child() {
+        tracing::warn!("this program has no graphs: it does upkeep and runs nothing");
+    }
     if flags.no_supervisor || is_child() {
         return block_on_threads(Box::pin(work(context, config)));
     }

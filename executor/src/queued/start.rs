@@ -80,11 +80,12 @@ impl QueuedExecutor {
         let mut events = Vec::new();
         if !progress.is_begun() {
             let base = self.base(session_last, payload).await?;
-            journal.pin(engine.graph().fingerprint());
             match begin(engine, payload, &base, self.config.max_steps) {
                 Ok(started) => events.push(started),
                 Err(reason) => return Ok(Some(Ending::Failed(reason))),
             }
+            // A run that is pinned has begun: the session's next run starts from it.
+            journal.pin(engine.graph().fingerprint());
         }
         events.extend(claim_events(head, lease));
         for event in events {

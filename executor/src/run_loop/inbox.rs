@@ -41,6 +41,10 @@ impl RunLoop {
                 return false;
             }
         };
+        if self.progress.has_applied(&record.request) {
+            self.journal.consume(entry.key);
+            return false;
+        }
         let answer = Answer {
             value: record.answer,
             by: record.by,

@@ -6,8 +6,8 @@ use holdpoint_executor::{
     Claimed, Control, ExecutorConfig, GraphSet, Outcome, QueuedExecutor, StoreTime,
 };
 use holdpoint_graph::{
-    CompiledGraph, Event, GraphId, KeyId, Namespace, Progress, QueueId, RunId, RunPayload,
-    RunStatus, SessionId, State,
+    CompiledGraph, Event, GraphId, KeyId, Namespace, Progress, QueueId, RequestId, RunId,
+    RunPayload, RunStatus, SessionId, State,
 };
 use holdpoint_storage::{
     Address, Chain, ClaimRequest, ClaimedRun, Clock as _, EnqueueReply, Enqueued, IfBusy, Lane,
@@ -223,7 +223,17 @@ impl Bench {
     }
 
     pub(crate) async fn signal(&self, run: &RunId, address: Address, answer: Value) -> SignalReply {
-        let request = Random.request_id();
+        self.signal_as(Random.request_id(), run, address, answer).await
+    }
+
+    /// A signal with a request id of the caller's.
+    pub(crate) async fn signal_as(
+        &self,
+        request: RequestId,
+        run: &RunId,
+        address: Address,
+        answer: Value,
+    ) -> SignalReply {
         let record = SignalRecord {
             answer,
             by: "ann".to_owned(),

@@ -380,3 +380,26 @@ async fn a_deadline_answers() {
     })
     .await;
 }
+
+/// A copy of an early answer that was late on its way answers nothing a second time.
+#[tokio::test]
+async fn a_late_copy_of_an_answer_answers_nothing() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let graph = StateGraph::new("g")
+            .add_interrupt_node("gate", logged("gate", &log))
+            .add_conditional_edge("gate", |_| "gate", ["gate", holdpoint_graph::END])
+            .set_entry_point("gate");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({})).await;
+        let request = holdpoint_graph::RequestId::new("click").unwrap();
+        for visits in [1, 1] {
+            let address = Address::Gate("gate".to_owned());
+            bench.signal_as(request.clone(), &run, address, json!(1)).await;
+            bench.work().await;
+            assert_eq!(bench.status(&run).await, RunStatus::Parked);
+            assert_eq!(log.count("gate"), visits);
+        }
+    })
+    .await;
+}

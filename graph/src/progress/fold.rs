@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Answer, Beginning, BranchStart, END, Event, Fork, Interrupt, InterruptId, InterruptKind,
-    Outcome, Patch, Routing, State, TaskRef,
+    Outcome, Patch, Routing, State, TaskRef, limits::REQUESTS_KEPT,
 };
 
 impl Progress {
@@ -90,8 +90,12 @@ impl Progress {
                 self.join(branch)?;
             }
             Event::InterruptOpened { interrupt } => self.ask(interrupt)?,
-            Event::InterruptAnswered { interrupt, answer, outcome, .. } => {
+            Event::InterruptAnswered { interrupt, answer, request, outcome } => {
                 self.answer(interrupt, answer, outcome)?;
+                self.applied.push_back(request.clone());
+                if self.applied.len() > REQUESTS_KEPT {
+                    self.applied.pop_front();
+                }
             }
             Event::StateEdited { patches, .. } => self.state.apply(patches),
             Event::Migrated { to, .. } => self.fingerprint = Some(to.clone()),

@@ -7,7 +7,7 @@ mod flow;
 mod fold;
 mod task;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub struct Progress {
     counters: Counters,
     origin: Option<Origin>,
     fresh_at_ms: Option<i64>,
+    /// The requests of the newest answers, oldest first.
+    applied: VecDeque<String>,
 }
 
 /// Counts over a run's life.
@@ -164,6 +166,13 @@ impl Progress {
     #[must_use]
     pub const fn origin(&self) -> Option<&Origin> {
         self.origin.as_ref()
+    }
+
+    /// Whether the request brought one of the newest answers: a copy of it that was late on its
+    /// way must answer nothing again.
+    #[must_use]
+    pub fn has_applied(&self, request: &str) -> bool {
+        self.applied.iter().any(|known| known == request)
     }
 
     /// When a person last said that the run's plan is good.

@@ -18,6 +18,7 @@ use rules::{Guard, Rules};
 use world::{Checked, World};
 
 mod journal;
+mod owner;
 mod properties;
 mod rules;
 mod store;

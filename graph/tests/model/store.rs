@@ -255,8 +255,12 @@ impl Store {
         let goes_on = is_answered && rules.keep(Guard::ParkReadsInbox);
         let moved = match write.job {
             Job::End(finish) => life.clone().finish(&pair, finish.end()),
-            job if job.is_park() && !goes_on => life.clone().park(&pair, wake_at_ms),
-            _ => life.clone().renew(&pair, LATER_MS),
+            Job::Open { .. } | Job::Park if !goes_on => life.clone().park(&pair, wake_at_ms),
+            Job::Open { .. }
+            | Job::Park
+            | Job::Work { .. }
+            | Job::Pass { .. }
+            | Job::Answer { .. } => life.clone().renew(&pair, LATER_MS),
         };
         let stays = moved.as_ref().is_ok_and(|life| life.status() == RunStatus::Running);
         self.life.0 = moved.unwrap_or_else(|_| forced(write.job, life));

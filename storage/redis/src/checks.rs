@@ -150,9 +150,8 @@ fn unsafe_settings(about: &About) -> Vec<Refusal> {
         let Some(value) = about.setting(name) else { continue };
         if !allowed.contains(&value) {
             let wanted = allowed.first().copied().unwrap_or_default();
-            refuse(format!(
-                "has {name} {value}; run `CONFIG SET {name} {wanted}` and set it in redis.conf ({fix})"
-            ));
+            let way = format!("run `CONFIG SET {name} {wanted}` and set it in redis.conf");
+            refuse(format!("has {name} {value}; {way} ({fix})"));
         }
     }
     found

@@ -227,7 +227,8 @@ impl RedisConn {
         let slot = self.slot();
         let mut is_sent = false;
         let mut loads = 0;
-        for attempt in 0.. {
+        let mut attempt = 0;
+        loop {
             let fault = match self.link(slot).await {
                 Err(error) if !is_sent || !error.is_retryable() => return Err(error),
                 Err(error) => Fault::Refused { cause: error.to_string(), is_stale: false },
@@ -247,8 +248,8 @@ impl RedisConn {
             }
             tracing::debug!(script = ?call.script, ?fault, "repeats a call");
             sleep(pause).await;
+            attempt += 1;
         }
-        unreachable!("the loop ends by its own")
     }
 
     /// Sends a call over one connection, to which it gives the scripts when it has lost them.

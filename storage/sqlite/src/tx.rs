@@ -343,11 +343,21 @@ impl<'d> Tx<'d> {
     }
 }
 
-/// Whether the next run of the session starts from this one.
+/// Whether the next run of the session starts from this one: it began (which pins it), and was
+/// not rolled back.
 fn counts_in_session(run: &RunRow) -> bool {
     let is_rolled_back =
         run.is_rolled_back || matches!(run.head.cancel, Some(CancelWish::RolledBack));
-    !(is_rolled_back && matches!(run.head.life, Life::Cancelled))
+    match run.head.life {
+        Life::Completed => true,
+        Life::Cancelled if is_rolled_back => false,
+        Life::Cancelled
+        | Life::Failed { .. }
+        | Life::Scheduled { .. }
+        | Life::Queued
+        | Life::Running { .. }
+        | Life::Parked { .. } => run.head.fingerprint.is_some(),
+    }
 }
 
 /// Remembers a request with its run.

@@ -142,8 +142,12 @@ impl Model {
         self.runs.insert(id, run);
     }
 
-    /// Puts a run back that has just ended: nothing waits for it, and its session goes on.
+    /// Puts a run back that has just ended: nothing waits for it, and its session goes on. A run
+    /// that never began (it is not pinned) is nothing for the next one to start from.
     fn put_ended(&mut self, mut run: ModelRun, counts: bool, now_ms: i64) {
+        let is_completed = run.head.life == Life::Completed;
+        let has_begun = is_completed || run.head.fingerprint.is_some();
+        let counts = counts && has_begun;
         run.head.finished_at_ms = Some(now_ms);
         run.open.clear();
         run.inbox.clear();

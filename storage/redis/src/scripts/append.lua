@@ -52,7 +52,8 @@ if is_cancel then
   redis.call('ZREM', T .. 'prk', run)
   redis.call('ZREM', T .. 'exp', run)
   if h.s ~= 'p' then depth(h.queue, -1) end
-  local is_last = h.session ~= '' and kind == 'cancel' and h.x ~= 'b'
+  local has_begun = h.l and h.l ~= ''
+  local is_last = h.session ~= '' and has_begun and kind == 'cancel' and h.x ~= 'b'
   silence(run, h)
   settle(run, 'x', int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end

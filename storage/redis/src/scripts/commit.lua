@@ -5,8 +5,9 @@
 -- ARGV 1 sentinel 2 run 3 epoch 4 nonce 5 request digest 6 `length:hash` before 7 and after
 --   8 lease in ms 9 disposition: c goes on, p parks, pMS parks until, sMS waits until, Fc Fx FfWORD
 --   ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or empty
---   13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records, keys, 4 for each opened (id, gate, arguments, body),
---   closed, snapshot. 12 to 16 may be absent together when there are none of them
+--   13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records, keys,
+--   4 for each opened (id, gate, arguments, body), closed, snapshot. 12 to 16 may be absent
+--   together when there are none of them
 -- Replies: A now state inbox: done or was done | F fenced | S length: another journal | C: only an
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
@@ -151,7 +152,8 @@ elseif state == 'q' then
   enter(run, h, place)
 end
 if what == 'F' then
-  local is_last = h.session ~= '' and not (state == 'x' and h.x == 'b')
+  local has_begun = state == 'c' or (h.l and h.l ~= '')
+  local is_last = h.session ~= '' and has_begun and not (state == 'x' and h.x == 'b')
   silence(run, h)
   settle(run, state, int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end

@@ -80,7 +80,8 @@ for n, verdict in ipairs(accepted) do
   local i, state = verdict.i, verdict[2]
   local run, graph, queue, session = ARGV[i], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4]
   local expires, deadline = at(ARGV[i + 9]), at(ARGV[i + 10])
-  local lane, score = queue .. '|' .. graph .. '|' .. ARGV[i + 6], int((9 - ARGV[i + 7]) * 1e13 + order + n)
+  local lane = queue .. '|' .. graph .. '|' .. ARGV[i + 6]
+  local score = int((9 - ARGV[i + 7]) * 1e13 + order + n)
   local fields = {'s', state, 'e', '0', 'n', '0:', 'v', int(now) .. '|0|0', 'c', '0|0|0',
     'q', ARGV[i + 1], 'a', graph .. '|' .. queue .. '|' .. session,
     'b', ARGV[i + 7] .. '|' .. int(order + n) .. '|' .. int(now) .. '|'

@@ -2,7 +2,7 @@
 //! committed three times, the last time as completed.
 //!
 //! ```text
-//! cargo run --release -p holdpoint-storage-sqlite --example w -- RUNS TASKS FOLDER
+//! cargo run --release -p holdpoint-storage-sqlite --example w_sqlite -- RUNS TASKS FOLDER
 //! ```
 #![expect(clippy::print_stdout, reason = "the figure is what the program is for")]
 
