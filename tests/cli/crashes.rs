@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use holdpoint_testkit::{Program, Signal, until};
+use holdpoint_testkit::{Process, Program, Signal, until};
 
 use crate::world::{RUNS, World, on_each_store, text};
 
@@ -78,13 +78,26 @@ fn an_unsafe_effect_is_asked_about_after_a_crash() {
     });
 }
 
+/// Freezes a worker outside of a write. One that is frozen inside a write holds SQLite's lock,
+/// and nobody writes before it wakes or is killed: that is another matter than its lease.
+fn freeze(world: &World, worker: &mut Process) {
+    until("the worker to be frozen outside of a write", RUNS, || {
+        worker.sigstop();
+        let probe = world.call(&["queues", "resume", "probe"]);
+        if probe.code() != Some(0) {
+            worker.sigcont();
+        }
+        (probe.code() == Some(0)).then_some(())
+    });
+}
+
 #[test]
 fn a_frozen_worker_that_wakes_changes_nothing() {
     on_each_store(|world| {
-        let run = world.enqueue("slow", r#"{"n":2}"#);
+        let run = world.enqueue("slow", r#"{"n":8}"#);
         let mut zombie = world.worker(&["--no-supervisor", "--lease", "4s"]);
         world.until_started(&run, "slow");
-        zombie.sigstop();
+        freeze(world, &mut zombie);
         let _second = world.worker(&["--no-supervisor", "--lease", "4s"]);
         let view = world.until_status(&run, "completed");
         zombie.sigcont();

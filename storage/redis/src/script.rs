@@ -20,6 +20,7 @@ pub(crate) enum Script {
     Commit,
     DeleteSession,
     Enqueue,
+    Finish,
     Follow,
     Fsck,
     Graphs,
@@ -44,12 +45,13 @@ pub(crate) enum Script {
 }
 
 /// All scripts with their names and sources, in the order of [`Script`].
-const SOURCES: [(&str, &str); 26] = [
+const SOURCES: [(&str, &str); 27] = [
     ("append", include_str!("scripts/append.lua")),
     ("claim", include_str!("scripts/claim.lua")),
     ("commit", include_str!("scripts/commit.lua")),
     ("delete_session", include_str!("scripts/delete_session.lua")),
     ("enqueue", include_str!("scripts/enqueue.lua")),
+    ("finish", include_str!("scripts/finish.lua")),
     ("follow", include_str!("scripts/follow.lua")),
     ("fsck", include_str!("scripts/fsck.lua")),
     ("graphs", include_str!("scripts/graphs.lua")),
@@ -123,7 +125,7 @@ fn assemble(name: &str, source: &str, blocks: &[Block]) -> String {
     let mut text = format!("{shebang}\n");
     text.push_str(PREFIX);
     // A commit looks at the sentinel only when it finds no run: a reset takes both.
-    if !["init", "commit", "proceed"].contains(&name) {
+    if !["init", "commit", "finish", "proceed"].contains(&name) {
         text.push_str(FRAME);
     }
     for (_, block) in blocks.iter().filter(|(name, _)| needed.contains(name)) {

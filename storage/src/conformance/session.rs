@@ -1,7 +1,7 @@
 //! Sessions: one active run each, the others wait in order.
 #![expect(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a property fails by a panic")]
 
-use holdpoint_graph::{End, ReasonCode, RunStatus};
+use holdpoint_graph::{End, Fingerprint, ReasonCode, RunStatus};
 
 use super::{
     Bench,
@@ -110,15 +110,21 @@ pub async fn newer_run_cancels_the_active_one(bench: &dyn Bench) {
     assert_eq!(names(session.waiting), ["r3", "r4", "r5"]);
 }
 
-/// A run that was interrupted counts as the session's last.
+/// A run that was interrupted counts as the session's last, once it has begun: that pins it. One
+/// that ended before is nothing to start from.
 pub async fn interrupted_run_counts(bench: &dyn Bench) {
     let world = World::new(bench).await;
-    let run = world.created(&session_run("r1", IfBusy::Enqueue)).await;
-    let claimed = world.claim_next().await;
-    world.created(&session_run("r2", IfBusy::Interrupt)).await;
-    world.end(&claimed, End::Cancelled).await;
-    assert_eq!(record(&world).await.last, Some(run.clone()));
-    assert_eq!(world.claim_next().await.session_last, Some(run));
+    world.created(&session_run("r1", IfBusy::Enqueue)).await;
+    for (next, has_begun) in [("r2", true), ("r3", false)] {
+        let claimed = world.claim_next().await;
+        world.created(&session_run(next, IfBusy::Interrupt)).await;
+        let end = Disposition::Finish { end: End::Cancelled };
+        let mut request = world.draft(&claimed, 1, end);
+        request.pin = has_begun.then(|| Fingerprint::from_text("pinned"));
+        world.commit(&request).await.unwrap();
+        assert_eq!(record(&world).await.last, Some(id("r1")));
+    }
+    assert_eq!(world.claim_next().await.session_last, Some(id("r1")));
 }
 
 /// A wish that a person set is not weakened by a newer run.

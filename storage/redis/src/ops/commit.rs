@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use holdpoint_graph::{End, RunId};
 use holdpoint_storage::{Commit, CommitReply, CommitRequest, Disposition, InboxEntry, StoreResult};
+use redis::Value;
 
 use super::digest;
 use crate::{
@@ -16,30 +17,10 @@ use crate::{
 #[async_trait]
 impl Commit for RedisStore {
     async fn commit(&self, request: &CommitRequest) -> StoreResult<CommitReply> {
-        let is_plain = matches!(request.disposition, Disposition::Continue) && !has_more(request);
-        let script = if is_plain { Script::Proceed } else { Script::Commit };
-        let mut call = self.conn.call(script).await?;
-        let after = request.from + request.records.len() as u64;
-        call.arg(request.lease.run.as_str())
-            .number(request.lease.pair.epoch)
-            .arg(&request.lease.pair.nonce)
-            .arg(digest(request.request.as_str()))
-            .arg(format!("{}:{}", request.from, request.previous.0))
-            .arg(format!("{after}:{}", request.hash.0))
-            .number(request.lease_ms)
-            .arg(disposition(request.disposition))
-            .arg(if request.is_progress { "1" } else { "0" })
-            .number(request.records.len());
-        if has_more(request) {
-            push_counts(&mut call, request);
+        let mut reply = self.write(plain(request), request).await?;
+        if matches!(&reply, Value::Array(parts) if parts.first() == Some(&is_for_commit())) {
+            reply = self.write(Script::Commit, request).await?;
         }
-        request.records.iter().for_each(|record| {
-            call.arg(record);
-        });
-        if has_more(request) {
-            push_lists(&mut call, request);
-        }
-        let reply = self.conn.send(call, &request.request).await?;
         let mut parts = Parts::of(reply, "the reply to a commit")?;
         Ok(match parts.text()?.as_str() {
             "A" => CommitReply::Done {
@@ -69,6 +50,56 @@ impl Commit for RedisStore {
     }
 }
 
+impl RedisStore {
+    /// Sends the request to one of the three scripts that can take it.
+    async fn write(&self, script: Script, request: &CommitRequest) -> StoreResult<Value> {
+        let mut call = self.conn.call(script).await?;
+        let after = request.from + request.records.len() as u64;
+        call.arg(request.lease.run.as_str())
+            .number(request.lease.pair.epoch)
+            .arg(&request.lease.pair.nonce)
+            .arg(digest(request.request.as_str()))
+            .arg(format!("{}:{}", request.from, request.previous.0))
+            .arg(format!("{after}:{}", request.hash.0))
+            .number(request.lease_ms)
+            .arg(disposition(request.disposition))
+            .arg(if request.is_progress { "1" } else { "0" })
+            .number(request.records.len())
+            .arg(request.pin.as_ref().map_or("", |pin| pin.as_str()));
+        if script == Script::Commit {
+            push_counts(&mut call, request);
+        }
+        request.records.iter().for_each(|record| {
+            call.arg(record);
+        });
+        if script == Script::Commit {
+            push_lists(&mut call, request);
+        }
+        self.conn.send(call, &request.request).await
+    }
+}
+
+/// The reply of a script that leaves the request to `commit`.
+fn is_for_commit() -> Value {
+    Value::BulkString(b"M".to_vec())
+}
+
+/// The script that most commits of this kind can be left to.
+fn plain(request: &CommitRequest) -> Script {
+    let has_more = !request.consumed.is_empty()
+        || !request.opened.is_empty()
+        || !request.closed.is_empty()
+        || request.snapshot.is_some();
+    match request.disposition {
+        Disposition::Continue if !has_more => Script::Proceed,
+        Disposition::Finish { .. } if !has_more => Script::Finish,
+        Disposition::Continue
+        | Disposition::Finish { .. }
+        | Disposition::Park { .. }
+        | Disposition::Reschedule { .. } => Script::Commit,
+    }
+}
+
 fn disposition(disposition: Disposition) -> String {
     match disposition {
         Disposition::Continue => "c".to_owned(),
@@ -81,18 +112,8 @@ fn disposition(disposition: Disposition) -> String {
     }
 }
 
-/// Whether the commit has more than records.
-fn has_more(request: &CommitRequest) -> bool {
-    !request.consumed.is_empty()
-        || !request.opened.is_empty()
-        || !request.closed.is_empty()
-        || request.snapshot.is_some()
-        || request.pin.is_some()
-}
-
 /// The arguments that most commits do without.
 fn push_counts(call: &mut Call, request: &CommitRequest) {
-    call.arg(request.pin.as_ref().map_or("", |pin| pin.as_str()));
     call.number(request.consumed.len()).number(request.opened.len());
     call.number(request.closed.len()).arg(if request.snapshot.is_some() { "1" } else { "0" });
 }

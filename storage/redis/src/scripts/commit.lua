@@ -6,8 +6,7 @@
 --   8 lease in ms 9 disposition: c goes on, p parks, pMS parks until, sMS waits until, Fc Fx FfWORD
 --   ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or empty
 --   13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records, keys,
---   4 for each opened (id, gate, arguments, body), closed, snapshot. 12 to 16 may be absent
---   together when there are none of them
+--   4 for each opened (id, gate, arguments, body), closed, snapshot
 -- Replies: A now state inbox: done or was done | F fenced | S length: another journal | C: only an
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
@@ -36,9 +35,7 @@ if not (h.queue and h.prio and h.snap and h.claims and h.worker) then
   corrupt(run, 'its header is cut or altered')
 end
 local records = tonumber(ARGV[11])
-local has_more = #ARGV > 11 + records
-local lists, first = {0, 0, 0}, 12
-if has_more then lists, first = {ARGV[13] + 0, ARGV[14] + 0, ARGV[15] + 0}, 17 end
+local lists, first = {ARGV[13] + 0, ARGV[14] + 0, ARGV[15] + 0}, 17
 local keys = first + records
 local opened, open = keys + lists[1], nil
 local closed = opened + 4 * lists[2]
@@ -74,7 +71,7 @@ local state = what == 'c' and 'r' or what
 local is_timed = (what == 's' or what == 'p') and until_ms ~= ''
 if is_timed and tonumber(until_ms) <= now then state = 'q' end
 if what == 'F' then state = string.sub(until_ms, 1, 1) end
-if has_more and ARGV[12] ~= '' then h.l = ARGV[12] end
+if ARGV[12] ~= '' then h.l = ARGV[12] end
 h.lane, h.score = lane_of(h, h.l), int((9 - h.prio) * 1e13 + h.order)
 local place = state == 'q' and turn(run, h)
 local after, after_head
@@ -86,7 +83,7 @@ for i = first, keys - 1, 1000 do
 end
 for i = first, keys - 1 do bytes = bytes + #ARGV[i] end
 h.tail = int(h.tail + bytes)
-if has_more and ARGV[16] == '1' then
+if ARGV[16] == '1' then
   redis.call('SET', T .. 'z:' .. run, ARGV[#ARGV])
   h.snap, h.tail = string.match(ARGV[7], '^%d+'), '0'
 end
