@@ -23,10 +23,11 @@ use serde_json::Value;
 pub(crate) async fn on_each_store(test: impl AsyncFn(Bench)) {
     let namespace = Namespace::new("test").unwrap();
     let config = SqliteConfig::new(Location::Memory, namespace.clone());
-    test(Bench::new(Arc::new(SqliteStore::open(config).await.unwrap()))).await;
+    let store = SqliteStore::open(config).await.unwrap();
+    Box::pin(test(Bench::new(Arc::new(store)))).await;
     let server = RedisServer::start();
     let store = RedisStore::connect(RedisConfig::new(server.url(), namespace)).await.unwrap();
-    test(Bench::new(Arc::new(store))).await;
+    Box::pin(test(Bench::new(Arc::new(store)))).await;
 }
 
 /// A store, graphs, and the log of the nodes that ran.

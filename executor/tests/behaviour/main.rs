@@ -1,6 +1,7 @@
 //! What a run does over a store: crashes, gates, retries, cancels, each on every backend.
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod asks;
 mod bench;
 mod crashes;
 mod faults;
@@ -8,3 +9,4 @@ mod gates;
 mod nodes;
 mod runner;
 mod sessions;
+mod shapes;

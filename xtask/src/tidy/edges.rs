@@ -15,8 +15,8 @@ use super::tree::Tree;
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const WORKSPACE: &str = "Cargo.toml";
-/// The member that is never shipped, so it may link what else only tests may.
-const TOOLS: &str = "xtask";
+/// The members that are never shipped, so they may link what else only tests may.
+const TOOLS: [&str; 2] = ["bench", "xtask"];
 
 /// All manifests against the document, and the document against itself.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {
@@ -93,7 +93,7 @@ fn links(manifest: &Manifest, edges: &Block, homes: &Block) -> Vec<Fault> {
             faults.push(Fault::new(&manifest.path, dependency.line, what, fix));
         };
         let may_link = edges.right(name).is_some_and(|allowed| allowed.contains(other));
-        if dependency.is_ours && other == "testkit" && name != TOOLS {
+        if dependency.is_ours && other == "testkit" && !TOOLS.contains(&name.as_str()) {
             let fix = "move it to `[dev-dependencies]`";
             blame(format!("{name} links testkit, which only tests may use"), fix);
         } else if dependency.is_ours && !may_link {
