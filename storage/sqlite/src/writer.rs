@@ -278,8 +278,10 @@ impl Thread {
         match finished {
             Some(Ok(changes)) => match self.commit() {
                 Ok(()) => {
-                    answer(group, None);
+                    // Told before the callers are answered: whoever waits after a call that
+                    // was answered hears of later ones only.
                     self.tell(&changes);
+                    answer(group, None);
                 }
                 Err(error) => {
                     self.roll_back();

@@ -96,6 +96,11 @@ pub async fn taken_run_id_is_refused(bench: &dyn Bench) {
         ..new_run("r1")
     };
     assert_eq!(world.create(&other).await, Enqueued::RunExists);
+    // With a key that knows the work, the answer is the key's.
+    let keyed = world.created(&keyed("r2", "order-7", "h1")).await;
+    let again = NewRun { request: "again".parse().unwrap(), ..self::keyed("r2", "order-7", "h1") };
+    let existing = world.create(&again).await;
+    assert!(matches!(existing, Enqueued::Existing { run, .. } if run == keyed));
     assert_eq!(world.payload(&run).await.unwrap(), Some(new_run("r1").payload));
     assert_eq!(world.head_of(&run).await.priority, 5);
 }

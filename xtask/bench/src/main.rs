@@ -14,7 +14,7 @@ use anyhow::{Result, bail};
 use crate::{stores::StoreKind, w::Settings};
 
 const USAGE: &str = "\
-usage: cargo xtask bench w [--runs N] [--concurrency N] [--store NAME]... [--json]
+usage: cargo xtask bench w [--runs N] [--concurrency N] [--connections N] [--store NAME]... [--json]
        stores: sqlite-full redis-everysec redis-always (all three without the option)";
 
 fn main() -> Result<()> {
@@ -45,6 +45,7 @@ fn settings(mut args: impl Iterator<Item = String>) -> Result<(Settings, bool)> 
         match arg.as_str() {
             "--runs" => settings.runs = value()?.parse()?,
             "--concurrency" => settings.concurrency = value()?.parse()?,
+            "--connections" => settings.connections = value()?.parse()?,
             "--store" => {
                 let name = value()?;
                 let kind = StoreKind::ALL.into_iter().find(|kind| kind.name() == name);

@@ -43,8 +43,8 @@ pub(crate) struct Fresh {
     _scratch: Scratch,
 }
 
-/// Starts a fresh store.
-pub(crate) async fn fresh(kind: StoreKind) -> Result<Fresh> {
+/// Starts a fresh store; on Redis with so many connections for commands, 0 for the default.
+pub(crate) async fn fresh(kind: StoreKind, connections: usize) -> Result<Fresh> {
     let namespace = Namespace::new("bench")?;
     let scratch = Scratch::new();
     let fsync = match kind {
@@ -63,8 +63,11 @@ pub(crate) async fn fresh(kind: StoreKind) -> Result<Fresh> {
         StoreKind::RedisEverysec => Appendfsync::Everysec,
         StoreKind::RedisAlways => Appendfsync::Always,
     };
-    let server = RedisServer::config().appendfsync(fsync).tcp().start();
-    let config = RedisConfig::new(server.url(), namespace);
+    // A rewrite of the log in mid-measurement would take a core from producer and worker.
+    let server = RedisServer::config().appendfsync(fsync).tcp();
+    let server = server.line("auto-aof-rewrite-percentage 0").start();
+    let mut config = RedisConfig::new(server.url(), namespace);
+    config.connections = connections;
     let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config.clone()).await?);
     let second: StoreFactory = Arc::new(move || {
         let config = config.clone();

@@ -25,12 +25,13 @@ const PICKUPS: usize = 500;
 pub(crate) struct Settings {
     pub(crate) runs: usize,
     pub(crate) concurrency: usize,
+    pub(crate) connections: usize,
     pub(crate) stores: Vec<StoreKind>,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { runs: 20_000, concurrency: 100, stores: Vec::new() }
+        Self { runs: 20_000, concurrency: 100, connections: 0, stores: Vec::new() }
     }
 }
 
@@ -82,7 +83,7 @@ impl Figures {
 
 /// Measures W on a fresh store.
 pub(crate) async fn measure(kind: StoreKind, settings: &Settings) -> Result<Figures> {
-    let fresh = fresh(kind).await?;
+    let fresh = fresh(kind, settings.connections).await?;
     let producer = Producer::new(Arc::clone(&fresh.store));
     let probe = Probe::new();
     let enqueue = enqueue(&producer, settings.runs).await?;

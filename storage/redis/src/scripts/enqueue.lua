@@ -27,9 +27,7 @@ local function judge(i)
   local run, request, graph, queue = ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]
   local session, key = ARGV[i + 4], ARGV[i + 12]
   local there = new[run] or redis.call('HMGET', T .. 'r:' .. run, 's', 'q')
-  if there[1] then
-    return known(there[2] or '', request) and {'R', there[1]} or {'X'}
-  end
+  if there[1] and known(there[2] or '', request) then return {'R', there[1]} end
   if key ~= '' then
     local value = keys[key] or redis.call('GET', T .. 'k:' .. key)
     if value then
@@ -39,6 +37,7 @@ local function judge(i)
       return {'E', other, state or ended}
     end
   end
+  if there[1] then return {'X'} end
   local wish
   if session ~= '' then
     local belongs = graphs[session] or redis.call('HGET', T .. 'S:' .. session, 'graph')

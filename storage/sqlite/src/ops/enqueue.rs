@@ -59,13 +59,20 @@ fn depth(tx: &mut Tx<'_>, queue: &QueueId) -> Done<u64> {
 
 /// The answer to an item whose run or idempotency key is known.
 fn known(tx: &Tx<'_>, item: &NewRun) -> Done<Option<Enqueued>> {
-    if let Some(run) = tx.db.run_by_id(&item.run)? {
-        if !run.knows(&item.request) {
-            return Ok(Some(Enqueued::RunExists));
-        }
-        let status = run.head.status();
-        return Ok(Some(Enqueued::Repeated { run: run.head.run, status }));
+    let taken = tx.db.run_by_id(&item.run)?;
+    if let Some(run) = &taken
+        && run.knows(&item.request)
+    {
+        let (run, status) = (run.head.run.clone(), run.head.status());
+        return Ok(Some(Enqueued::Repeated { run, status }));
     }
+    // A key says more than an id: it knows whether the work is the same.
+    let keyed = keyed(tx, item)?;
+    Ok(keyed.or(taken.map(|_| Enqueued::RunExists)))
+}
+
+/// The answer to an item whose idempotency key is known.
+fn keyed(tx: &Tx<'_>, item: &NewRun) -> Done<Option<Enqueued>> {
     let Some(key) = &item.key else { return Ok(None) };
     let sql = include_str!("../../sql/idempotent_run.sql");
     let found = tx.db.one(sql, params![tx.db.ns, key.as_str()], |row| {

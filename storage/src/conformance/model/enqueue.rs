@@ -41,15 +41,17 @@ impl Model {
     /// The answer when the run or its key is known.
     fn known(&self, item: &NewRun) -> Option<Enqueued> {
         let run = item.run.clone();
-        if let Some(known) = self.runs.get(&run) {
+        let taken = self.runs.get(&run);
+        if let Some(known) = taken.filter(|known| known.knows(&item.request)) {
             let status = known.head.status();
-            let repeated = known.knows(&item.request);
-            return Some(if repeated {
-                Enqueued::Repeated { run, status }
-            } else {
-                Enqueued::RunExists
-            });
+            return Some(Enqueued::Repeated { run, status });
         }
+        // A key says more than an id: it knows whether the work is the same.
+        self.keyed(item).or(taken.map(|_| Enqueued::RunExists))
+    }
+
+    /// The answer when the key is known.
+    fn keyed(&self, item: &NewRun) -> Option<Enqueued> {
         let (run, payload_hash) = self.keys.get(item.key.as_ref()?)?.clone();
         if payload_hash != item.payload_hash {
             return Some(Enqueued::KeyConflict { run });
