@@ -38,6 +38,27 @@ fn a_killed_child_costs_less_than_a_lease() {
     });
 }
 
+/// Supervisor and child die together, as with their machine: only the lease tells.
+#[test]
+fn a_killed_machine_costs_a_lease() {
+    on_each_store(|world| {
+        let run = world.enqueue("slow", r#"{"n":1}"#);
+        let mut first = world.worker(&["--lease", "2s"]);
+        world.until_started(&run, "slow");
+        let lost = world.show(&run)["attempts"][0]["worker"].clone();
+        let both = [first.pid(), worker_pid(world)].map(|pid| pid.to_string());
+        drop(Program::new("kill").args(["-s", "KILL"]).args(both).run(RUNS).expect_code(0));
+        first.wait(RUNS);
+        let _second = world.worker(&["--lease", "2s"]);
+        let view = world.until_status(&run, "completed");
+        assert_eq!(world.path(&run), ["a", "slow", "c"]);
+        assert_eq!(world.ledger().count(&run, "a", "start"), 1, "what was committed stays");
+        assert_eq!(world.ledger().count(&run, "c", "done"), 1);
+        assert_eq!(view["attempts"][0]["worker"], lost, "{view}");
+        assert_eq!(view["attempts"][0]["end"], "lost(lease expired)", "{view}");
+    });
+}
+
 #[test]
 fn a_process_that_aborts_again_and_again_ends_in_a_crash_loop() {
     on_each_store(|world| {
