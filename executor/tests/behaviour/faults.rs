@@ -3,14 +3,17 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_executor::Outcome;
-use holdpoint_graph::{Event, NodeContext, ReasonCode, RunId, RunStatus, State, StateGraph};
+use holdpoint_graph::{
+    CompiledGraph, Event, NodeContext, ReasonCode, RunId, RunStatus, State, StateGraph,
+};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Chain, Enqueued, Random, TickRequest, When,
 };
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::{
-    bench::{Bench, on_each_store},
+    bench::{Bench, Log, on_each_store},
     nodes::{line, logged},
 };
 
@@ -48,29 +51,34 @@ async fn cancel(bench: &Bench, run: &RunId) -> AppendReply {
     append(bench, run, &event, AppendKind::Cancel { rollback: false }).await
 }
 
+/// a → b, where `a` tells when it was entered and ends when it may.
+fn held(log: &Log, inside: &Arc<Notify>, go: &Arc<Notify>) -> CompiledGraph {
+    let (node, entered, may_end) = (log.clone(), Arc::clone(inside), Arc::clone(go));
+    StateGraph::new("g")
+        .add_node("a", move |_: NodeContext, _: State| {
+            node.add("a");
+            let (entered, may_end) = (Arc::clone(&entered), Arc::clone(&may_end));
+            async move {
+                entered.notify_one();
+                may_end.notified().await;
+                Ok(holdpoint_graph::Update::new().set("a", 1))
+            }
+        })
+        .add_node("b", logged("b", log))
+        .add_edge("a", "b")
+        .set_entry_point("a")
+        .set_finish_point("b")
+        .compile()
+        .unwrap()
+}
+
 /// T17: a cancel while a node runs: its result is committed, the next node never starts.
 #[tokio::test]
 async fn a_cancelled_run_starts_no_further_node() {
     on_each_store(async |mut bench: Bench| {
         let log = bench.log();
-        let (node, inside) = (log.clone(), Arc::new(tokio::sync::Notify::new()));
-        let go = Arc::new(tokio::sync::Notify::new());
-        let (entered, may_end) = (inside.clone(), go.clone());
-        let graph = StateGraph::new("g")
-            .add_node("a", move |_: NodeContext, _: State| {
-                node.add("a");
-                let (entered, may_end) = (entered.clone(), may_end.clone());
-                async move {
-                    entered.notify_one();
-                    may_end.notified().await;
-                    Ok(holdpoint_graph::Update::new().set("a", 1))
-                }
-            })
-            .add_node("b", logged("b", &log))
-            .add_edge("a", "b")
-            .set_entry_point("a")
-            .set_finish_point("b");
-        bench.add(graph.compile().unwrap());
+        let (inside, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        bench.add(held(&log, &inside, &go));
         let run = bench.enqueue("g", json!({})).await;
         let work = bench.clone();
         let working = tokio::spawn(async move { work.work().await });
@@ -91,7 +99,7 @@ async fn a_cancelled_run_starts_no_further_node() {
 #[tokio::test]
 async fn a_node_hears_of_the_cancel() {
     on_each_store(async |mut bench: Bench| {
-        let inside = Arc::new(tokio::sync::Notify::new());
+        let inside = Arc::new(Notify::new());
         let entered = inside.clone();
         let graph = StateGraph::new("g")
             .add_node("a", move |ctx: NodeContext, _: State| {
@@ -123,24 +131,8 @@ async fn a_node_hears_of_the_cancel() {
 async fn a_drained_run_is_handed_back_after_its_node() {
     on_each_store(async |mut bench: Bench| {
         let log = bench.log();
-        let (node, inside) = (log.clone(), Arc::new(tokio::sync::Notify::new()));
-        let go = Arc::new(tokio::sync::Notify::new());
-        let (entered, may_end) = (inside.clone(), go.clone());
-        let graph = StateGraph::new("g")
-            .add_node("a", move |_: NodeContext, _: State| {
-                node.add("a");
-                let (entered, may_end) = (entered.clone(), may_end.clone());
-                async move {
-                    entered.notify_one();
-                    may_end.notified().await;
-                    Ok(())
-                }
-            })
-            .add_node("b", logged("b", &log))
-            .add_edge("a", "b")
-            .set_entry_point("a")
-            .set_finish_point("b");
-        bench.add(graph.compile().unwrap());
+        let (inside, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        bench.add(held(&log, &inside, &go));
         let run = bench.enqueue("g", json!({})).await;
         let claimed = bench.claim("w1").await.unwrap();
         let control = claimed.control.clone();
