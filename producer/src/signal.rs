@@ -10,8 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Decision, Producer, ProducerError, SignalOptions, Timestamp, answer::Target,
-    producer::may_repeat, questions::Open,
+    Decision, Producer, ProducerError, SignalOptions, Timestamp,
+    answer::Target,
+    producer::{cause_of, may_repeat},
+    questions::Open,
 };
 
 /// What became of an answer.
@@ -163,9 +165,11 @@ impl Producer {
             };
             is_unknown |= matches!(error, StoreError::UnknownOutcome { .. });
             if !may_repeat(&error) || !tries.again().await {
-                let (request, cause) = (signal.request.clone(), error.to_string());
                 return Err(match is_unknown {
-                    true => ProducerError::UnknownOutcome { request, cause },
+                    true => {
+                        let (request, cause) = (signal.request.clone(), cause_of(error));
+                        ProducerError::UnknownOutcome { request, cause }
+                    }
                     false => error.into(),
                 });
             }
