@@ -2,7 +2,10 @@
 
 use std::{ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc};
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{
+    CommandFactory, FromArgMatches,
+    error::{ContextKind, ContextValue},
+};
 use holdpoint_executor::GraphSet;
 use holdpoint_graph::{
     BoxFuture, CompiledGraph, FunctionalError, GraphFault, GraphFaults, StateGraph,
@@ -209,13 +212,27 @@ fn parsed_badly(fault: &clap::Error, out: &Out) -> Stop {
     }
     let text = text.to_string();
     let mut parts = text.strip_prefix("error: ").unwrap_or(&text).trim_end().splitn(2, "\n\n");
-    let message = parts.next().unwrap_or_default().trim().replace('\n', " ");
-    let failure = Failure::usage("", holdpoint_graph::printable(&message, 2_000));
+    let message: Vec<&str> = parts.next().unwrap_or_default().split_whitespace().collect();
+    let message = holdpoint_graph::printable(&message.join(" "), 500);
+    let failure = Failure::usage(&blamed(fault), message);
     match parts.next() {
         Some(rest) => failure.with_fix(rest.trim().replace('\n', "\n  ")),
         None => failure,
     }
     .into()
+}
+
+/// The name of the option that a wrong use is about; empty when it is none alone.
+fn blamed(fault: &clap::Error) -> String {
+    let word = match fault.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        Some(ContextValue::Strings(texts)) => texts.first().map_or("", String::as_str),
+        Some(_) | None => "",
+    };
+    let name = word.trim_start_matches(['-', '<', '[']);
+    let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let name: String = name.chars().take_while(is_part).take(40).collect();
+    name.to_ascii_lowercase().replace('-', "_")
 }
 
 fn told(out: &Out, failure: &Failure) -> ExitCode {

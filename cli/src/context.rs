@@ -129,8 +129,8 @@ pub(crate) fn number<T: std::str::FromStr>(
 ) -> Result<Option<T>, Stop> {
     let read = |text: &String| {
         text.parse::<T>().map_err(|_| {
-            let shown = holdpoint_graph::printable(text, 40);
-            Refusal::new(Code::Range, field, format!("is {shown:?}, a whole number was expected"))
+            let shown = holdpoint_graph::shown(text, 40);
+            Refusal::new(Code::Range, field, format!("is {shown}, a whole number was expected"))
         })
     };
     Ok(text.map(read).transpose()?)

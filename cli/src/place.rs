@@ -2,13 +2,14 @@
 
 use std::{path::PathBuf, sync::Arc};
 
-use holdpoint_graph::Code;
+use holdpoint_graph::{Code, printable};
 use holdpoint_storage::{Store, StoreError, StoreResult};
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
 
 use crate::{
     failure::{Failure, Stop},
+    secure,
     settings::Settings,
 };
 
@@ -34,6 +35,7 @@ enum Place {
 /// Usage for a URL that is none, `E_STORE_UNSUPPORTED` for one that this build cannot serve, and
 /// whatever the store itself refuses.
 pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn Store>, Stop> {
+    let refused = |error| at_store(error, &settings.store);
     match read(&settings.store)? {
         Place::Sqlite { location, synchronous } => {
             if let (Location::File(path), Access::Existing) = (&location, access)
@@ -49,15 +51,31 @@ pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn 
                 create_if_missing: access == Access::Create,
                 ..SqliteConfig::new(location, settings.namespace.clone())
             };
-            Ok(Arc::new(SqliteStore::open(config).await?))
+            let store = SqliteStore::open(config).await.map_err(refused)?;
+            Ok(Arc::new(store))
         }
         Place::Redis => {
+            secure::insist(settings)?;
             let config = RedisConfig {
                 accept_data_loss: settings.accept_data_loss,
                 ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
             };
-            Ok(Arc::new(RedisStore::connect(config).await?))
+            let store = RedisStore::connect(config).await.map_err(refused)?;
+            Ok(Arc::new(store))
         }
+    }
+}
+
+/// Whatever a store refuses while it is opened is about the option that names it.
+fn at_store(error: StoreError, url: &str) -> Stop {
+    if let StoreError::Unavailable { cause } = &error {
+        let shown = without_secrets(url);
+        let text = format!("store \"{shown}\" is not available: {}", printable(cause, 500));
+        return Failure::of(error.code(), text).at("store").into();
+    }
+    match Stop::from(error) {
+        Stop::Failed(failure) => failure.at("store").into(),
+        stop @ (Stop::Exit(_) | Stop::ClosedPipe) => stop,
     }
 }
 
@@ -71,12 +89,13 @@ pub(crate) async fn open_for_upkeep(settings: &Settings) -> StoreResult<Arc<dyn 
 
 fn read(url: &str) -> Result<Place, Stop> {
     let shown = without_secrets(url);
-    let bad = |why: &str| Stop::from(Failure::usage("store", format!("store {shown:?} {why}")));
+    let bad = |why: &str| Stop::from(Failure::usage("store", format!("store \"{shown}\" {why}")));
     let (scheme, rest) = url
         .split_once(':')
         .ok_or_else(|| bad("is no URL; sqlite:PATH, redis://HOST and redis+unix:///SOCKET are"))?;
     let unsupported = |why: &str| {
-        Stop::from(Failure::of(Code::StoreUnsupported, format!("store {shown:?}: {why}")))
+        let text = format!("store \"{shown}\": {why}");
+        Stop::from(Failure::of(Code::StoreUnsupported, text).at("store"))
     };
     match scheme {
         "sqlite" => sqlite(rest).ok_or_else(|| {
@@ -120,7 +139,7 @@ pub(crate) fn without_secrets(url: &str) -> String {
             format!("{scheme}://{host}{slash}{path}")
         }
     };
-    holdpoint_graph::printable(&shown, 200)
+    printable(&shown, 200)
 }
 
 #[cfg(test)]
