@@ -82,6 +82,7 @@ struct Connection {
     server: OnceLock<Socket>,
     heard: Mutex<Vec<u8>>,
     is_cut: AtomicBool,
+    is_forgotten: AtomicBool,
 }
 
 /// Which way something goes.
@@ -188,6 +189,16 @@ impl Proxy {
         count
     }
 
+    /// Forgets all open connections, as a firewall does that was restarted: they stay open and
+    /// nothing passes them ever again. New ones are as the mode says. Answers how many.
+    pub fn forget(&self) -> usize {
+        let state = self.shared.state();
+        let forgotten = state.open.values();
+        let count = forgotten.map(|open| open.is_forgotten.store(true, Ordering::Release)).count();
+        self.shared.changed.notify_all();
+        count
+    }
+
     /// How many connections are open.
     #[must_use]
     pub fn connections(&self) -> usize {
@@ -259,6 +270,9 @@ impl Shared {
 
 impl State {
     fn mode_of(&self, connection: &Connection) -> ProxyMode {
+        if connection.is_forgotten.load(Ordering::Acquire) {
+            return ProxyMode::Hold;
+        }
         let named = self.named.iter().find(|(name, _)| connection.said(name));
         named.map_or(self.mode, |(_, mode)| *mode)
     }
@@ -292,6 +306,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             server: OnceLock::new(),
             heard: Mutex::default(),
             is_cut: AtomicBool::new(false),
+            is_forgotten: AtomicBool::new(false),
         });
         let number = {
             let mut state = shared.state();

@@ -155,3 +155,16 @@ fn a_server_may_come_after_its_proxy() {
     server.restart();
     assert_eq!(Client::of(&proxy).ask("PING"), "+PONG");
 }
+
+#[test]
+fn what_is_forgotten_stays_silent_and_new_ones_pass() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to_redis(&server);
+    let mut old = Client::of(&proxy);
+    assert_eq!(old.ask("PING"), "+PONG");
+    assert_eq!(proxy.forget(), 1);
+    old.send("PING");
+    assert_eq!(Client::of(&proxy).ask("PING"), "+PONG");
+    proxy.set(ProxyMode::Pass);
+    assert!(old.is_silent());
+}
