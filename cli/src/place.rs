@@ -1,11 +1,12 @@
 //! Which store: the only place of the project that picks a backend.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use holdpoint_graph::Code;
-use holdpoint_storage::{Store, StoreError, StoreResult};
+use holdpoint_storage::Store;
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
+use holdpoint_worker::StoreFactory;
 
 use crate::{
     failure::{Failure, Stop},
@@ -51,22 +52,35 @@ pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn 
             };
             Ok(Arc::new(SqliteStore::open(config).await?))
         }
-        Place::Redis => {
-            let config = RedisConfig {
-                accept_data_loss: settings.accept_data_loss,
-                ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
-            };
-            Ok(Arc::new(RedisStore::connect(config).await?))
-        }
+        Place::Redis => Ok(Arc::new(RedisStore::connect(redis(settings)).await?)),
     }
 }
 
-/// Opens the store once more, for a part of the program that must not share connections.
-pub(crate) async fn open_for_upkeep(settings: &Settings) -> StoreResult<Arc<dyn Store>> {
-    open(settings, Access::Existing).await.map_err(|stop| match stop {
-        Stop::Failed(failure) => StoreError::Unavailable { cause: failure.message },
-        Stop::Exit(_) | Stop::ClosedPipe => StoreError::Unavailable { cause: stop.to_string() },
-    })
+fn redis(settings: &Settings) -> RedisConfig {
+    RedisConfig {
+        accept_data_loss: settings.accept_data_loss,
+        ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
+    }
+}
+
+/// A store of its own for the lease keeper, where the store has connections that a busy runtime
+/// would delay. A renewal without an answer must be known as such while there is time for more.
+pub(crate) fn upkeep_store(settings: &Settings, lease: Duration) -> Option<StoreFactory> {
+    let Ok(Place::Redis) = read(&settings.store) else { return None };
+    let patience = (lease / 5).clamp(Duration::from_millis(500), Duration::from_secs(5));
+    let config = RedisConfig {
+        client: "holdpoint-upkeep".to_owned(),
+        response_timeout: patience,
+        connect_timeout: patience.min(Duration::from_secs(2)),
+        ..redis(settings)
+    };
+    Some(Arc::new(move || {
+        let config = config.clone();
+        Box::pin(async move {
+            let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config).await?);
+            Ok(store)
+        })
+    }))
 }
 
 fn read(url: &str) -> Result<Place, Stop> {

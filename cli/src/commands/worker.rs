@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use holdpoint_graph::{QueueId, WorkerId};
 use holdpoint_storage::Store;
 use holdpoint_worker::{
-    ENV_WORKER_ID, Shutdown, StoreFactory, SupervisorConfig, Worker, WorkerConfig, WorkerEnd,
-    die_with_parent, is_child, supervise,
+    ENV_WORKER_ID, Shutdown, SupervisorConfig, Worker, WorkerConfig, WorkerEnd, die_with_parent,
+    is_child, supervise,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -87,8 +87,9 @@ async fn work(context: Context, config: WorkerConfig) -> Result<(), Stop> {
         return Ok(());
     };
     let graphs = context.graphs.iter().cloned().collect();
+    let upkeep_store = place::upkeep_store(&context.settings, config.lease);
     let mut worker = Worker::new(store, graphs, config)?;
-    if let Some(factory) = upkeep_store(&context.settings) {
+    if let Some(factory) = upkeep_store {
         worker = worker.with_upkeep_store(factory);
     }
     if let Ok(id) = std::env::var(ENV_WORKER_ID) {
@@ -138,30 +139,21 @@ async fn patient_open(
     shutdown: &Shutdown,
 ) -> Result<Option<Arc<dyn Store>>, Stop> {
     let mut pause = Duration::from_millis(100);
+    let mut said = String::new();
     loop {
         let failure = match place::open(settings, Access::Create).await {
             Ok(store) => return Ok(Some(store)),
             Err(Stop::Failed(failure)) if failure.code == "E_STORE_UNAVAILABLE" => failure,
             Err(stop) => return Err(stop),
         };
-        tracing::warn!(cause = failure.message, "waiting for the store");
+        if said != failure.message {
+            tracing::warn!(cause = failure.message, "waiting for the store");
+            said = failure.message;
+        }
         tokio::select! {
             () = shutdown.draining() => return Ok(None),
             () = tokio::time::sleep(pause) => {}
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
-}
-
-/// A store of its own for the lease keeper, where the store has connections that a busy runtime
-/// would delay.
-pub(crate) fn upkeep_store(settings: &Settings) -> Option<StoreFactory> {
-    if settings.store.starts_with("sqlite:") {
-        return None;
-    }
-    let settings = settings.clone();
-    Some(Arc::new(move || {
-        let settings = settings.clone();
-        Box::pin(async move { place::open_for_upkeep(&settings).await })
-    }))
 }

@@ -11,6 +11,8 @@ mod lanes;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod ready;
+#[cfg(test)]
 mod supervised;
 #[cfg(test)]
 mod world;
