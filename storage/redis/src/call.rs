@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use holdpoint_graph::RequestId;
+use holdpoint_storage::Random;
 use redis::{RedisError, Value};
 
 use crate::{script::Script, socket::Link};
@@ -45,4 +47,9 @@ impl Call {
         }
         link.send(&self.command).await
     }
+}
+
+/// The id of a call that has none of its own.
+pub(crate) fn natural() -> RequestId {
+    Random.request_id()
 }

@@ -132,6 +132,10 @@ fn supported(about: &About) -> Result<(), Refusal> {
         let why = format!("is Redis {version:?}; Holdpoint needs 7.0 or newer (flags of scripts)");
         return Err(Refusal::new(Code::StoreUnsupported, "store", why));
     }
+    if about.info("redis_mode") == "cluster" {
+        let why = "is a node of a cluster; Holdpoint needs one server with all keys";
+        return Err(Refusal::new(Code::StoreUnsupported, "store", why));
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     RedisConfig,
-    call::Call,
+    call::{Call, natural},
     checks::{self, Facts},
     error::{Fault, not_connected},
     keys::Keys,
@@ -384,11 +384,6 @@ impl RedisConn {
         }
         link.send_all(&pipeline).await.map(|_| ()).map_err(|error| Fault::of(&error))
     }
-}
-
-/// The id of a call that has none of its own.
-fn natural() -> RequestId {
-    Random.request_id()
 }
 
 /// Locks, also after a panic elsewhere: the values are replaced as a whole.

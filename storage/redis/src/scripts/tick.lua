@@ -14,7 +14,8 @@ local jumped = last and (now - last > tonumber(ARGV[6]) or now < last)
 local other = last and m[4] and m[4] ~= server
 if jumped or other or ARGV[7] == '1' then hold = now + long end
 local held = hold > now and int(hold) or '-1'
-if last and not jumped and not other and ARGV[7] == '0' and now - last < 200 then
+local soon = math.min(200, ARGV[6] / 2)
+if last and not jumped and not other and ARGV[7] == '0' and now - last < soon then
   return {int(now), held, 0, {}}
 end
 redis.call('HSET', T .. 'm', 'last', int(now), 'hold', int(hold), 'server', server)
@@ -53,6 +54,16 @@ for _, run in ipairs(ending) do
     out[#out + 1] = reply
   else
     redis.call('ZREM', T .. 'exp', run)
+  end
+end
+-- Once in 5 s: a run that a silent worker holds and that has no deadline gets one that is over.
+if not last or math.floor(now / 5000) ~= math.floor(last / 5000) then
+  local silent =
+    redis.call('ZRANGEBYSCORE', T .. 'workers', '-inf', int(now - long - ARGV[5]), 'LIMIT', 0, 20)
+  for _, worker in ipairs(silent) do
+    for _, run in ipairs(redis.call('SRANDMEMBER', T .. 'h:' .. worker, max)) do
+      redis.call('ZADD', T .. 'lse', 'NX', int(now - ARGV[5]), run)
+    end
   end
 end
 local day = int(now - 86400000)
