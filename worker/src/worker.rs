@@ -101,6 +101,15 @@ impl Worker {
         })
     }
 
+    /// With another clock. Only durations and local deadlines depend on it, never a lease or a
+    /// timer of the store.
+    #[must_use]
+    pub fn with_clock(mut self, clock: SharedClock) -> Self {
+        self.health = Health::new(Arc::clone(&clock), self.config.poll.mul_f64(LATE));
+        self.clock = clock;
+        self
+    }
+
     /// With a store of its own for renewals and upkeep: opened on their thread, so that nothing
     /// that keeps the worker's runtime busy delays them. Needed for stores with connections;
     /// without it the worker's store is shared.

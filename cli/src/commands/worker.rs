@@ -1,9 +1,12 @@
 //! `worker`: a process that claims and runs, and a small one around it that notices its death.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use holdpoint_graph::{QueueId, WorkerId};
-use holdpoint_storage::Store;
+use holdpoint_storage::{Clock, Store, SystemClock};
 use holdpoint_worker::{
     ENV_WORKER_ID, Shutdown, SupervisorConfig, Worker, WorkerConfig, WorkerEnd, die_with_parent,
     is_child, supervise,
@@ -19,6 +22,8 @@ use crate::{
     settings::Settings,
 };
 
+/// By how many ms a worker's clock is to be wrong, in tests.
+const ENV_CLOCK_OFFSET: &str = "HOLDPOINT_TEST_CLOCK_OFFSET_MS";
 /// The longest pause between two tries to reach a store that is not there yet.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -89,6 +94,9 @@ async fn work(context: Context, config: WorkerConfig) -> Result<(), Stop> {
     let graphs = context.graphs.iter().cloned().collect();
     let upkeep_store = place::upkeep_store(&context.settings, config.lease);
     let mut worker = Worker::new(store, graphs, config)?;
+    if let Some(clock) = wrong_clock()? {
+        worker = worker.with_clock(Arc::new(clock));
+    }
     if let Some(factory) = upkeep_store {
         worker = worker.with_upkeep_store(factory);
     }
@@ -98,6 +106,32 @@ async fn work(context: Context, config: WorkerConfig) -> Result<(), Stop> {
     let end = Box::pin(worker.run(shutdown)).await;
     signals.abort();
     ended(end)
+}
+
+/// The host's clock, but wrong by so much: for tests of what a wrong clock changes.
+#[derive(Debug)]
+struct WrongClock {
+    offset_ms: i64,
+}
+
+impl Clock for WrongClock {
+    fn wall_ms(&self) -> i64 {
+        self.wall_us() / 1_000
+    }
+    fn wall_us(&self) -> i64 {
+        SystemClock.wall_us().saturating_add(self.offset_ms.saturating_mul(1_000))
+    }
+    fn monotonic(&self) -> Instant {
+        SystemClock.monotonic()
+    }
+}
+
+fn wrong_clock() -> Result<Option<WrongClock>, Stop> {
+    let Ok(text) = std::env::var(ENV_CLOCK_OFFSET) else { return Ok(None) };
+    let offset_ms = text.parse().map_err(|_| {
+        Failure::usage("clock offset", format!("{ENV_CLOCK_OFFSET} must be a number of ms"))
+    })?;
+    Ok(Some(WrongClock { offset_ms }))
 }
 
 /// What the end of a worker means for its process.
