@@ -7,6 +7,8 @@
 mod faults;
 #[path = "outages/idle.rs"]
 mod idle;
+#[path = "outages/recovery.rs"]
+mod recovery;
 #[path = "outages/starts.rs"]
 mod starts;
 #[path = "outages/world.rs"]

@@ -4,10 +4,10 @@
 use std::{thread, time::Duration};
 
 use holdpoint::{Clock as _, RunId, SystemClock};
-use holdpoint_testkit::{Process, ProxyMode};
+use holdpoint_testkit::{Process, ProxyMode, until_async};
 use tokio::time::sleep;
 
-use crate::world::{World, lines};
+use crate::world::{LONG, World, lines};
 
 /// How soon after the end of a fault the worker must have served.
 const AGAIN_WITHIN: Duration = Duration::from_secs(10);
@@ -24,6 +24,7 @@ fn the_worker_serves_again_after_faults_of_the_server() {
         the_server_becomes_a_replica_for_a_while,
         connections_are_killed_again_and_again,
         the_server_is_away_for_a_second,
+        the_server_is_shut_down_in_order,
     ]);
 }
 
@@ -101,7 +102,15 @@ async fn play(name: &str, lease: &str, cost: Cost, fault: impl AsyncFn(&World)) 
     match cost {
         Cost::Nothing => assert_eq!(most, 1, "{name}: {said:#?}"),
         Cost::Lease => assert!(most <= 2, "{name}: {most} {said:#?}"),
-        Cost::Data => {}
+        Cost::Data => {
+            let told = said.iter().filter(|line| line.contains("registers anew")).count();
+            assert_eq!(told, 1, "{name}: {said:#?}");
+            until_async("the worker to register anew", LONG, async || {
+                let workers = world.producer.workers().await.ok()?;
+                workers.iter().any(|known| known.pid == worker.pid()).then_some(())
+            })
+            .await;
+        }
     }
     ends_in_order(&mut worker);
 }
@@ -109,7 +118,7 @@ async fn play(name: &str, lease: &str, cost: Cost, fault: impl AsyncFn(&World)) 
 fn ends_in_order(worker: &mut Process) {
     assert_eq!(worker.status(), None, "it still runs: {}", worker.stderr());
     worker.sigterm();
-    assert_eq!(worker.wait(crate::world::LONG).code(), Some(0), "{}", worker.stderr());
+    assert_eq!(worker.wait(LONG).code(), Some(0), "{}", worker.stderr());
 }
 
 fn scripts_are_flushed() {
@@ -157,6 +166,14 @@ fn connections_are_killed_again_and_again() {
 fn the_server_is_away_for_a_second() {
     check("the_server_is_away_for_a_second", "4s", Cost::Nothing, async |world| {
         world.server.kill_9();
+        sleep(Duration::from_secs(1)).await;
+        world.server.restart();
+    });
+}
+
+fn the_server_is_shut_down_in_order() {
+    check("the_server_is_shut_down_in_order", "4s", Cost::Nothing, async |world| {
+        world.server.shut_down();
         sleep(Duration::from_secs(1)).await;
         world.server.restart();
     });

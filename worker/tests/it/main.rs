@@ -13,6 +13,8 @@ mod leases;
 #[cfg(test)]
 mod ready;
 #[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod supervised;
 #[cfg(test)]
 mod world;
