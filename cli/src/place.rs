@@ -1,11 +1,12 @@
 //! Which store: the only place of the project that picks a backend.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use holdpoint_graph::{Code, printable};
-use holdpoint_storage::{Store, StoreError, StoreResult};
+use holdpoint_storage::{Store, StoreError};
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
+use holdpoint_worker::StoreFactory;
 
 use crate::{
     failure::{Failure, Stop},
@@ -56,11 +57,7 @@ pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn 
         }
         Place::Redis => {
             secure::insist(settings)?;
-            let config = RedisConfig {
-                accept_data_loss: settings.accept_data_loss,
-                ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
-            };
-            let store = RedisStore::connect(config).await.map_err(refused)?;
+            let store = RedisStore::connect(redis(settings)).await.map_err(refused)?;
             Ok(Arc::new(store))
         }
     }
@@ -79,12 +76,31 @@ fn at_store(error: StoreError, url: &str) -> Stop {
     }
 }
 
-/// Opens the store once more, for a part of the program that must not share connections.
-pub(crate) async fn open_for_upkeep(settings: &Settings) -> StoreResult<Arc<dyn Store>> {
-    open(settings, Access::Existing).await.map_err(|stop| match stop {
-        Stop::Failed(failure) => StoreError::Unavailable { cause: failure.message },
-        Stop::Exit(_) | Stop::ClosedPipe => StoreError::Unavailable { cause: stop.to_string() },
-    })
+fn redis(settings: &Settings) -> RedisConfig {
+    RedisConfig {
+        accept_data_loss: settings.accept_data_loss,
+        ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
+    }
+}
+
+/// A store of its own for the lease keeper, where the store has connections that a busy runtime
+/// would delay. A renewal without an answer must be known as such while there is time for more.
+pub(crate) fn upkeep_store(settings: &Settings, lease: Duration) -> Option<StoreFactory> {
+    let Ok(Place::Redis) = read(&settings.store) else { return None };
+    let patience = (lease / 5).clamp(Duration::from_millis(500), Duration::from_secs(5));
+    let config = RedisConfig {
+        client: "holdpoint-upkeep".to_owned(),
+        response_timeout: patience,
+        connect_timeout: patience.min(Duration::from_secs(2)),
+        ..redis(settings)
+    };
+    Some(Arc::new(move || {
+        let config = config.clone();
+        Box::pin(async move {
+            let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config).await?);
+            Ok(store)
+        })
+    }))
 }
 
 fn read(url: &str) -> Result<Place, Stop> {

@@ -186,7 +186,7 @@ impl Journal {
                     if !self.control.may_act(next) {
                         return Err(error);
                     }
-                    tracing::warn!(run = %self.lease.run, %error, "commit not taken, repeating");
+                    tracing::debug!(run = %self.lease.run, %error, "commit not taken, repeating");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(Duration::from_secs(1));
                 }

@@ -99,6 +99,17 @@ impl RedisServer {
         child.wait().expect("our own child can be waited for");
     }
 
+    /// Ends the server in order, as `SIGTERM` does, and waits for that.
+    ///
+    /// # Panics
+    ///
+    /// When the end cannot be waited for.
+    pub fn shut_down(&self) {
+        let mut child = self.child();
+        signal::send(&mut child, Signal::Terminate);
+        child.wait().expect("our own child can be waited for");
+    }
+
     /// Starts the server again on the same folder, so that it loads its append-only file.
     ///
     /// A server that still runs is killed first.

@@ -8,7 +8,7 @@ use holdpoint_worker::{Shutdown, Worker};
 
 use crate::{
     args,
-    commands::worker::{config, end_on_signals, ended, upkeep_store},
+    commands::worker::{config, end_on_signals, ended},
     context::Context,
     failure::Stop,
     live::Live,
@@ -46,8 +46,9 @@ pub(crate) async fn work_here(
         .with_config(Worker::executor_config(&config))
         .with_broker(live);
     let graphs = context.graphs.iter().cloned().collect();
+    let upkeep_store = place::upkeep_store(&context.settings, config.lease);
     let mut worker = Worker::new(store, graphs, config)?.with_executor(executor);
-    if let Some(factory) = upkeep_store(&context.settings) {
+    if let Some(factory) = upkeep_store {
         worker = worker.with_upkeep_store(factory);
     }
     let shutdown = Shutdown::new();
