@@ -39,6 +39,8 @@ pub struct RunDump {
     pub reason: Option<String>,
     /// The ids of its open questions.
     pub interrupts: Vec<String>,
+    /// When it goes on by itself.
+    pub due_at_ms: Option<i64>,
     /// The length of its journal, as its head has it.
     pub seq: u64,
     /// The newest epoch, as its head has it.
@@ -102,6 +104,7 @@ async fn run(store: &dyn Store, head: RunHead) -> StoreResult<RunDump> {
         status: head.status().as_str().to_owned(),
         reason: head.reason().map(|reason| reason.as_str().to_owned()),
         interrupts: questions(store, &head.run).await?,
+        due_at_ms: head.due_at_ms(),
         seq: head.seq,
         epoch: head.epoch,
         events,
