@@ -20,10 +20,17 @@ use crate::chance::Chance;
 
 /// The variable with the address of the service.
 pub(crate) const ENV_EFFECTS: &str = "HOLDPOINT_TORTURE_EFFECTS";
+/// The variable with the secret that the service wants to see, and nobody else may.
+pub(crate) const ENV_TOKEN: &str = "HOLDPOINT_TORTURE_TOKEN";
 /// How long a node waits for the service.
 const PATIENCE: Duration = Duration::from_millis(400);
 /// The most bytes of a request or reply.
 const BYTES_MAX: usize = 4_096;
+
+/// The secret of a torture: only workers have it, and it must never be stored or logged.
+pub(crate) fn token(seed: u64) -> String {
+    format!("token-{:016x}", Chance::new(seed, "token").next())
+}
 
 /// Asks the service for the effect of this task.
 ///
@@ -44,7 +51,11 @@ pub(crate) async fn call(class: &str, ctx: &NodeContext) -> Result<()> {
 
 async fn exchange(address: &str, path: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address).await?;
-    let request = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    let token = std::env::var(ENV_TOKEN).unwrap_or_default();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n\
+         connection: close\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).await?;
     let mut reply = Vec::new();
     stream.take(BYTES_MAX as u64).read_to_end(&mut reply).await?;

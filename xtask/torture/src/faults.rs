@@ -12,8 +12,8 @@ use holdpoint_torture_check::{Phase, fault};
 use rustix::process::Signal;
 
 use crate::{
-    plan::{Fault, HOT, LOAD_LINK, Planned},
-    rig::Rig,
+    plan::{Fault, HOT, Planned},
+    rig::{Rig, slot_name},
     slots::WorkerProcess,
 };
 
@@ -203,18 +203,12 @@ impl<'a> Injector<'a> {
             Some(mode) => proxy.set(mode),
             None => drop(proxy.cut()),
         }
-        self.rig.say(fault::CUT, Phase::Invoke, &self.target(link))?;
+        self.rig.say(fault::CUT, Phase::Invoke, &slot_name(link))?;
         match mode {
             Some(_) => self.later(for_ms, Undo::Pass(link)),
-            None => self.rig.say(fault::CUT, Phase::Ok, &self.target(link))?,
+            None => self.rig.say(fault::CUT, Phase::Ok, &slot_name(link))?,
         }
         Ok(())
-    }
-
-    /// The name of who is at the end of a link.
-    fn target(&self, link: usize) -> String {
-        let worker = self.rig.worker_of(link).filter(|_| link < LOAD_LINK);
-        worker.map_or_else(|| format!("link-{link}"), |worker| worker.worker)
     }
 
     fn fell(&mut self, is_power_cut: bool) -> Result<()> {
@@ -251,7 +245,7 @@ impl<'a> Injector<'a> {
                 if let Some(proxy) = self.rig.link(link) {
                     proxy.set(ProxyMode::Pass);
                 }
-                self.rig.say(fault::CUT, Phase::Ok, &self.target(link))?;
+                self.rig.say(fault::CUT, Phase::Ok, &slot_name(link))?;
             }
             Undo::FastSync => {
                 self.rig.shim().slow(0)?;

@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 use holdpoint_storage::Random;
+use holdpoint_torture_check::Targets;
 
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask torture [--ci] [--seconds N] [--seed S] [--store NAME]... [--plan] [--keep]
@@ -41,45 +42,6 @@ impl StoreKind {
         }
     }
 }
-
-/// How much is to happen at least.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counts {
-    /// Acknowledged runs.
-    pub(crate) runs: u64,
-    /// `kill -9` of workers.
-    pub(crate) kills: u64,
-    /// `kill -9` of the store.
-    pub(crate) store_kills: u64,
-    /// Power cuts.
-    pub(crate) power_cuts: u64,
-    /// Workers that stop for longer than their lease.
-    pub(crate) pauses: u64,
-    /// Cut, silent or slow connections; a file has none.
-    pub(crate) cuts: u64,
-    /// Writes of stale owners that are refused.
-    pub(crate) refused: u64,
-}
-
-const CI: Counts = Counts {
-    runs: 3_000,
-    kills: 1_000,
-    store_kills: 60,
-    power_cuts: 20,
-    pauses: 40,
-    cuts: 40,
-    refused: 20,
-};
-
-const SOAK: Counts = Counts {
-    runs: 100_000,
-    kills: 10_000,
-    store_kills: 600,
-    power_cuts: 300,
-    pauses: 500,
-    cuts: 1_000,
-    refused: 500,
-};
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,19 +94,24 @@ impl Options {
         Ok(options)
     }
 
-    /// The least that must happen: in a run of the build server its own counts, otherwise the
-    /// soak's in proportion to the time.
-    pub(crate) fn counts(&self, store: StoreKind) -> Counts {
-        let (whole, of) = if self.is_ci { (CI, CI_SECONDS) } else { (SOAK, SOAK_SECONDS) };
+    /// The least that must happen: in a run of the build server what each push must show, else
+    /// the soak's in proportion to the time. Bugs are planted elsewhere, and a file has no links.
+    pub(crate) fn targets(&self, store: StoreKind) -> Targets {
+        let (whole, of) = if self.is_ci {
+            (Targets::push(), CI_SECONDS)
+        } else {
+            (Targets::soak(), SOAK_SECONDS)
+        };
         let part = |count: u64| count * self.seconds / of;
-        Counts {
+        Targets {
             runs: part(whole.runs),
-            kills: part(whole.kills),
+            worker_kills: part(whole.worker_kills),
             store_kills: part(whole.store_kills),
             power_cuts: part(whole.power_cuts),
             pauses: part(whole.pauses),
             cuts: if store == StoreKind::Sqlite { 0 } else { part(whole.cuts) },
             refused: part(whole.refused),
+            planted: None,
         }
     }
 
@@ -179,10 +146,12 @@ mod tests {
 
     #[test]
     fn targets_grow_with_the_time() {
-        assert_eq!(parse("--ci").unwrap().counts(StoreKind::RedisAlways), CI);
-        assert_eq!(parse("--seconds 1800").unwrap().counts(StoreKind::RedisAlways), SOAK);
-        assert_eq!(parse("--seconds 180").unwrap().counts(StoreKind::Sqlite).kills, 1_000);
-        assert_eq!(parse("--ci").unwrap().counts(StoreKind::Sqlite).cuts, 0);
+        let targets = |line, store| parse(line).unwrap().targets(store);
+        assert_eq!(targets("--ci", StoreKind::RedisAlways), Targets::push());
+        let soak = Targets { planted: None, ..Targets::soak() };
+        assert_eq!(targets("--seconds 1800", StoreKind::RedisAlways), soak);
+        assert_eq!(targets("--seconds 180", StoreKind::Sqlite).worker_kills, 1_000);
+        assert_eq!(targets("--ci", StoreKind::Sqlite).cuts, 0);
     }
 
     #[test]

@@ -5,10 +5,9 @@
 //! outlive several leases. The store falls in every other stretch of 5 s, so that recovery is
 //! also seen with a store that stands.
 
-use crate::{
-    chance::Chance,
-    options::{Counts, StoreKind},
-};
+use holdpoint_torture_check::Targets;
+
+use crate::{chance::Chance, options::StoreKind};
 
 /// Workers that are killed all the time.
 pub(crate) const HOT: usize = 6;
@@ -63,7 +62,7 @@ pub(crate) enum Fault {
 }
 
 /// The plan of a seed.
-pub(crate) fn plan(seed: u64, seconds: u64, counts: &Counts, store: StoreKind) -> Vec<Planned> {
+pub(crate) fn plan(seed: u64, seconds: u64, targets: &Targets, store: StoreKind) -> Vec<Planned> {
     let mut chance = Chance::new(seed, "plan");
     let end_ms = seconds * 1_000;
     let mut plan = Vec::new();
@@ -71,22 +70,22 @@ pub(crate) fn plan(seed: u64, seconds: u64, counts: &Counts, store: StoreKind) -
     let more = |count: u64| count + count / 10 + 1;
     let mut add = |at_ms: u64, fault: Fault| plan.push(Planned { at_ms, fault });
     for fault in
-        [(more(counts.store_kills), Fault::StoreKill), (more(counts.power_cuts), Fault::PowerCut)]
+        [(more(targets.store_kills), Fault::StoreKill), (more(targets.power_cuts), Fault::PowerCut)]
     {
         for _ in 0..fault.0 {
             add(in_stretches(&mut chance, end_ms), fault.1);
         }
     }
-    for (at_ms, slot) in pauses(&mut chance, end_ms, more(counts.pauses)) {
+    for (at_ms, slot) in pauses(&mut chance, end_ms, more(targets.pauses)) {
         add(at_ms, Fault::Pause(slot, chance.between(1_300, 2_300)));
     }
-    for _ in 0..kills_to_plan(counts, store) {
+    for _ in 0..kills_to_plan(targets, store) {
         let end = if chance.percent(3) { HOT + CALM } else { HOT };
         let slot = index(&mut chance, end);
         let fault = if chance.percent(35) { Fault::Machine(slot) } else { Fault::Kill(slot) };
         add(chance.below(end_ms), fault);
     }
-    for _ in 0..counts.kills / 80 {
+    for _ in 0..targets.worker_kills / 80 {
         add(chance.below(end_ms), Fault::Term(index(&mut chance, HOT + CALM)));
     }
     for _ in 0..seconds / 15 {
@@ -94,7 +93,7 @@ pub(crate) fn plan(seed: u64, seconds: u64, counts: &Counts, store: StoreKind) -
         add(chance.below(end_ms), Fault::SlowSync(each_ms, for_ms));
     }
     if store != StoreKind::Sqlite {
-        for _ in 0..more(counts.cuts) {
+        for _ in 0..more(targets.cuts) {
             add(chance.below(end_ms), cut(&mut chance));
         }
         for _ in 0..seconds / 15 {
@@ -108,12 +107,12 @@ pub(crate) fn plan(seed: u64, seconds: u64, counts: &Counts, store: StoreKind) -
 }
 
 /// A fault of a file's store kills all workers too.
-fn kills_to_plan(counts: &Counts, store: StoreKind) -> u64 {
+fn kills_to_plan(targets: &Targets, store: StoreKind) -> u64 {
     let with_store = match store {
-        StoreKind::Sqlite => (counts.store_kills + counts.power_cuts) * (HOT + CALM) as u64,
+        StoreKind::Sqlite => (targets.store_kills + targets.power_cuts) * (HOT + CALM) as u64,
         StoreKind::Redis | StoreKind::RedisAlways => 0,
     };
-    let all = counts.kills + counts.kills / 6 + 1;
+    let all = targets.worker_kills + targets.worker_kills / 6 + 1;
     all.saturating_sub(with_store).max(all / 3)
 }
 
@@ -154,7 +153,7 @@ mod tests {
 
     fn of(seed: u64, store: StoreKind) -> Vec<Planned> {
         let options = Options::parse(&["--ci".to_owned()]).unwrap();
-        plan(seed, options.seconds, &options.counts(store), store)
+        plan(seed, options.seconds, &options.targets(store), store)
     }
 
     fn count(plan: &[Planned], is_meant: impl Fn(Fault) -> bool) -> usize {

@@ -10,6 +10,9 @@ use serde_json::json;
 /// The variable that names the folder of the history.
 pub(crate) const ENV_HISTORY: &str = "HOLDPOINT_LEDGER";
 
+/// The variable with the name of a worker's place.
+pub(crate) const ENV_SLOT: &str = "HOLDPOINT_TORTURE_SLOT";
+
 /// Writes that this process begins, if it is a worker of the torture.
 pub(crate) fn started() {
     of_worker();
@@ -66,7 +69,7 @@ fn of_worker() -> Option<&'static Recorder> {
         let recorder = Recorder::open(&folder, worker.as_str()).ok()?;
         let line = Line::now(Op::Worker, Phase::Ok, worker.as_str())
             .code("start")
-            .detail(json!({ "pid": std::process::id() }));
+            .detail(json!({ "pid": std::process::id(), "slot": std::env::var(ENV_SLOT).ok() }));
         recorder.write(line).ok()?;
         Some(recorder)
     };

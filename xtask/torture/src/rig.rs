@@ -10,12 +10,12 @@ use holdpoint_testkit::{Appendfsync, Proxy, RedisServer, Signal};
 use holdpoint_torture_check::{Line, Op, Phase, Recorder, fault};
 
 use crate::{
-    effects::ENV_EFFECTS,
+    effects::{self, ENV_EFFECTS, ENV_TOKEN},
     graphs::{LEASE, SLOW_QUEUE},
     options::{Options, StoreKind},
     places::NAMESPACE,
     plan::{CALM, HOT, LOAD_LINK},
-    recorder::ENV_HISTORY,
+    recorder::{ENV_HISTORY, ENV_SLOT},
     shim::Shim,
     slots::{Part, WorkerProcess},
 };
@@ -85,6 +85,7 @@ impl Rig {
         let mut env = vec![
             (ENV_HISTORY.to_owned(), history.display().to_string()),
             (ENV_EFFECTS.to_owned(), effects.to_owned()),
+            (ENV_TOKEN.to_owned(), effects::token(options.seed)),
         ];
         if matches!(store, Place::Sqlite(_)) {
             env.extend(shim.env());
@@ -156,7 +157,9 @@ impl Rig {
             &concurrency.to_string(),
         ];
         let args = args.map(str::to_owned).to_vec();
-        Part::new(args, self.base.env.clone(), self.log(&format!("worker-{slot}")))
+        let mut env = self.base.env.clone();
+        env.push((ENV_SLOT.to_owned(), slot_name(slot)));
+        Part::new(args, env, self.log(&format!("worker-{slot}")))
     }
 
     fn log(&self, name: &str) -> PathBuf {
@@ -283,6 +286,11 @@ impl Rig {
             (None, _) => {}
         }
     }
+}
+
+/// The name of a worker's place and of its link, whatever process is there.
+pub(crate) fn slot_name(slot: usize) -> String {
+    format!("slot-{slot}")
 }
 
 /// Looks until it is so, at most for a while.

@@ -164,8 +164,8 @@ fn is_zombie(pid: Pid) -> bool {
     stat.is_ok_and(|stat| stat.contains(") Z "))
 }
 
-/// The processes of this program that were left over, without this one.
-pub(crate) fn left_over(mark: &str) -> io::Result<Vec<u32>> {
+/// The processes with this in their environment, without our own.
+pub(crate) fn left_over(mark: &str) -> io::Result<Vec<String>> {
     let own = std::process::id();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
@@ -174,7 +174,9 @@ pub(crate) fn left_over(mark: &str) -> io::Result<Vec<u32>> {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         let is_ours = environ.windows(mark.len()).any(|part| part == mark.as_bytes());
         if is_ours && pid != own {
-            found.push(pid);
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            found.push(format!("{pid} {command}"));
         }
     }
     Ok(found)
