@@ -11,6 +11,7 @@ use holdpoint_worker::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    app::Tuning,
     args,
     context::{Context, block_on, block_on_threads, duration, number},
     failure::{Failure, Stop},
@@ -26,7 +27,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), Stop> {
     logs::start(&context, "info")?;
     let flags = context.settings.worker(flags);
-    let config = config(&flags)?;
+    let config = config(&flags, &context.tuning)?;
     context.insist_on_good_graphs()?;
     if !context.has_graphs() && !is_child() {
         tracing::warn!("this program has no graphs: it does upkeep and runs nothing");
@@ -37,12 +38,16 @@ pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), 
     block_on(watch(context, config))
 }
 
-/// The settings of a worker, from its options.
-pub(crate) fn config(flags: &args::worker::Worker) -> Result<WorkerConfig, Stop> {
+/// The settings of a worker, from its options and its program.
+pub(crate) fn config(
+    flags: &args::worker::Worker,
+    tuning: &Tuning,
+) -> Result<WorkerConfig, Stop> {
     let mut config = match duration("lease", flags.lease.as_ref())? {
         Some(lease) => WorkerConfig::with_lease(lease),
         None => WorkerConfig::default(),
     };
+    tuning.apply(&mut config);
     if let Some(concurrency) = number("concurrency", flags.concurrency.as_ref())? {
         config.concurrency = concurrency;
     }

@@ -252,6 +252,7 @@ impl Driver {
             attempt: live.attempt(),
             branch: task.branch.clone(),
             epoch: 1,
+            nonce: "nonce".to_owned(),
             answer: live.answer().cloned(),
         };
         let ctx = NodeContext::new(info, Arc::clone(&host) as Arc<dyn Host>);
