@@ -21,6 +21,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) runs: HashMap<&'a str, &'a RunDump>,
     /// By their beginning.
     pub(crate) executions: Vec<Execution<'a>>,
+    /// The places in `executions` of those of each run.
+    of_run: HashMap<&'a str, Vec<usize>>,
     /// By their beginning.
     pub(crate) faults: Vec<Fault<'a>>,
     pub(crate) workers: HashMap<&'a str, Worker>,
@@ -120,6 +122,7 @@ impl<'a> Facts<'a> {
             dump,
             runs: dump.runs.iter().map(|run| (run.run.as_str(), run)).collect(),
             executions: Vec::new(),
+            of_run: HashMap::new(),
             faults: faults(history),
             workers: workers(history),
             healed: None,
@@ -129,6 +132,9 @@ impl<'a> Facts<'a> {
         facts.healed = history.lines.iter().filter(is_heal).map(|line| line.mono).max();
         facts.kill();
         facts.executions = facts.executions();
+        for (at, execution) in facts.executions.iter().enumerate() {
+            facts.of_run.entry(execution.run).or_default().push(at);
+        }
         facts
     }
 
@@ -136,6 +142,12 @@ impl<'a> Facts<'a> {
     pub(crate) fn mono(&self, wall_ms: i64) -> u64 {
         let at = i128::from(wall_ms) * i128::from(MS) - self.ahead;
         u64::try_from(at.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// The executions of a run, by their beginning.
+    pub(crate) fn executions_of(&self, run: &str) -> impl Iterator<Item = &Execution<'a>> {
+        let places = self.of_run.get(run).into_iter().flatten();
+        places.filter_map(|at| self.executions.get(*at))
     }
 
     /// Faults of these kinds that hit the process.
@@ -159,17 +171,23 @@ impl<'a> Facts<'a> {
 
     /// Notes which process each kill hit: of those with the name, the one that began last.
     fn kill(&mut self) {
+        let mut named: HashMap<String, Vec<&str>> = HashMap::new();
+        for (process, worker) in &self.workers {
+            for name in worker.names.iter().map(String::as_str).chain([*process]) {
+                named.entry(name.to_owned()).or_default().push(process);
+            }
+        }
         for fault in &self.faults {
             if fault.kind != fault::KILL && fault.kind != fault::MACHINE {
                 continue;
             }
-            let is_it = |(process, worker): &(&&str, &mut Worker)| {
-                let called = **process == fault.target
-                    || worker.names.iter().any(|name| name == fault.target);
-                called && worker.begin <= fault.begin && worker.killed.is_none()
+            let lives = |process: &&&str| {
+                let worker = self.workers.get(**process);
+                worker.is_some_and(|w| w.begin <= fault.begin && w.killed.is_none())
             };
-            let found = self.workers.iter_mut().filter(is_it).max_by_key(|(_, w)| w.begin);
-            if let Some((_, worker)) = found {
+            let processes = named.get(fault.target).into_iter().flatten().filter(lives);
+            let newest = processes.max_by_key(|p| self.workers.get(**p).map(|w| w.begin)).copied();
+            if let Some(worker) = newest.and_then(|process| self.workers.get_mut(process)) {
                 worker.killed = Some(fault.begin);
                 worker.with_machine = fault.kind == fault::MACHINE;
             }

@@ -13,7 +13,7 @@
 //! An execution whose end nobody saw ends with the last line about it, so the overlap is then a
 //! lower bound; `unseen` says how many there are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use holdpoint_graph::Event;
 use serde::Serialize;
@@ -113,12 +113,11 @@ fn calls(facts: &Facts<'_>, found: &mut Fencing) {
 }
 
 fn overlaps(facts: &Facts<'_>, found: &mut Fencing) {
-    let mut runs: BTreeMap<&str, Vec<&Execution<'_>>> = BTreeMap::new();
-    for execution in &facts.executions {
-        runs.entry(execution.run).or_default().push(execution);
-        found.unseen += u64::from(matches!(execution.end, End::Unseen(_)));
-    }
-    for executions in runs.values() {
+    let is_unseen = |execution: &&Execution<'_>| matches!(execution.end, End::Unseen(_));
+    found.unseen = facts.executions.iter().filter(is_unseen).count() as u64;
+    let runs: BTreeSet<&str> = facts.executions.iter().map(|execution| execution.run).collect();
+    for run in runs {
+        let executions: Vec<&Execution<'_>> = facts.executions_of(run).collect();
         for (at, later) in executions.iter().enumerate() {
             for earlier in executions.iter().take(at) {
                 if earlier.pair() != later.pair() {

@@ -49,10 +49,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Recovery {
 
 /// The first thing that another owner does.
 fn next<'a>(facts: &'a Facts<'_>, dead: &Execution<'_>, killed: u64) -> Option<&'a Execution<'a>> {
-    facts
-        .executions
-        .iter()
-        .find(|other| other.run == dead.run && other.pair() != dead.pair() && other.begin >= killed)
+    facts.executions_of(dead.run).find(|other| other.pair() != dead.pair() && other.begin >= killed)
 }
 
 /// Whether the loss of this epoch was not the first in a row.

@@ -88,8 +88,8 @@ fn judge(
             // Renewals come each fifth of a lease, and a worker stops a fifth before its end.
             && fault.end.min(lost) - fault.begin >= lease_ms * MS * 3 / 5
     });
-    let at_work = facts.executions.iter().any(|execution| {
-        let ours = (execution.run, execution.process, execution.epoch) == (run, process, epoch);
+    let at_work = facts.executions_of(run).any(|execution| {
+        let ours = (execution.process, execution.epoch) == (process, epoch);
         let ended_well = matches!(execution.end, End::Returned(_) | End::Unseen(_));
         ours && execution.begin <= lost && execution.end.at() > lost + MS && ended_well
     });
