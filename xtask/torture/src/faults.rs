@@ -184,10 +184,10 @@ impl<'a> Injector<'a> {
     }
 
     fn pause(&mut self, slot: usize, for_ms: u64) -> Result<()> {
-        match self.rig.worker_of(slot).filter(|_| !self.stopped.contains(&slot)) {
+        let worker = self.rig.worker_of(slot).filter(|_| !self.stopped.contains(&slot));
+        match worker.filter(WorkerProcess::stop) {
             Some(worker) => {
                 self.rig.say(fault::PAUSE, Phase::Invoke, &worker.worker)?;
-                worker.send(Signal::STOP);
                 self.stopped.push(slot);
                 self.later(for_ms, Undo::Continue(slot, worker));
             }

@@ -12,6 +12,7 @@ mod effects;
 mod faults;
 mod graphs;
 mod load;
+mod logs;
 mod options;
 mod places;
 mod plan;

@@ -19,6 +19,7 @@ use crate::{
     effects,
     faults::Injector,
     graphs::{GRACE, LEASE},
+    logs,
     options::{Options, StoreKind, USAGE},
     places,
     plan::{Planned, plan},
@@ -90,8 +91,10 @@ impl<'a> Torture<'a> {
     fn run(self, plan: &[Planned], targets: &Targets) -> Result<bool> {
         let (dump, left_over, times) = self.inflict(plan)?;
         write_down(&dump, &self.folder.join("dump.jsonl"))?;
-        let history = History::read(&self.history())?;
-        let findings = check(&history, &dump, &self.extra(left_over)?);
+        let logs = logs::read(&self.folder.join("logs"))?;
+        let mut lines = History::read(&self.history())?.lines;
+        lines.extend(logs::lines(&logs));
+        let findings = check(&History::of(lines), &dump, &self.extra(left_over, logs));
         let is_good = self.tell(&findings, targets, &times)?;
         self.runtime.shutdown_background();
         if is_good && !self.options.keep {
@@ -133,18 +136,18 @@ impl<'a> Torture<'a> {
         self.folder.join("history")
     }
 
-    fn extra(&self, leftovers: Vec<String>) -> Result<Extra> {
+    fn extra(&self, leftovers: Vec<String>, logs: Vec<(String, String)>) -> Extra {
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        Ok(Extra {
+        Extra {
             lease_ms: ms(LEASE),
             grace_ms: ms(GRACE),
             unserved: Vec::new(),
             may_lose: self.kind == StoreKind::Redis,
             leftovers,
             canaries: vec![effects::token(self.options.seed)],
-            logs: logs(&self.folder.join("logs"))?,
+            logs,
             planted: None,
-        })
+        }
     }
 
     fn tell(&self, findings: &Findings, targets: &Targets, times: &Times) -> Result<bool> {
@@ -206,15 +209,4 @@ fn write_down(dump: &Dump, path: &Path) -> Result<()> {
         text.push_str(&format!("{line}\n"));
     }
     Ok(fs::write(path, text)?)
-}
-
-/// What all processes said, by the name of the file.
-fn logs(folder: &Path) -> Result<Vec<(String, String)>> {
-    let mut logs = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
-        logs.push((entry.file_name().to_string_lossy().into_owned(), text));
-    }
-    Ok(logs)
 }

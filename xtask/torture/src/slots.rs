@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 /// How long a process may take to be gone after `kill -9`; only a disk can delay it.
 const GONE_MAX: Duration = Duration::from_secs(5);
+/// How often it is tried to stop a process outside of a write.
+const STOP_TRIES: usize = 50;
 /// The pause between two looks at a process.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
@@ -126,6 +128,22 @@ impl Drop for Part {
 }
 
 impl WorkerProcess {
+    /// Stops it outside of a write to a file that is shared: one that stands still in a write
+    /// stops everybody, which is another fault. False: it is gone, or hardly does anything else.
+    pub(crate) fn stop(&self) -> bool {
+        for _ in 0..STOP_TRIES {
+            if !self.send(Signal::STOP) {
+                return false;
+            }
+            if !holds_lock(self.pid) {
+                return true;
+            }
+            self.send(Signal::CONT);
+            std::thread::sleep(LOOK_EVERY);
+        }
+        false
+    }
+
     /// Sends a signal, unless the process is another by now.
     pub(crate) fn send(&self, signal: Signal) -> bool {
         let is_same =
@@ -141,6 +159,16 @@ fn worker_id(pid: &str) -> Option<String> {
     environ.split(|byte| *byte == 0).find_map(|variable| {
         let value = variable.strip_prefix(name.as_bytes())?;
         Some(String::from_utf8_lossy(value).into_owned())
+    })
+}
+
+/// Whether a process has a file locked for writing.
+fn holds_lock(pid: Pid) -> bool {
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let pid = pid.as_raw_nonzero().to_string();
+    locks.lines().any(|lock| {
+        let words: Vec<&str> = lock.split_whitespace().collect();
+        words.contains(&"WRITE") && words.get(4) == Some(&pid.as_str())
     })
 }
 
