@@ -122,7 +122,7 @@ impl<'a> Injector<'a> {
             Fault::PowerCut => return self.fell(true),
             Fault::SlowSync(each_ms, for_ms) => {
                 self.rig.say(fault::STALL, Phase::Invoke, "store")?;
-                self.rig.shim().slow(each_ms)?;
+                self.rig.slow_syncs(Duration::from_millis(each_ms))?;
                 self.later(for_ms, Undo::FastSync);
             }
             Fault::Stall(for_ms) => {
@@ -248,7 +248,7 @@ impl<'a> Injector<'a> {
                 self.rig.say(fault::CUT, Phase::Ok, &slot_name(link))?;
             }
             Undo::FastSync => {
-                self.rig.shim().slow(0)?;
+                self.rig.slow_syncs(Duration::ZERO)?;
                 self.rig.say(fault::STALL, Phase::Ok, "store")?;
             }
             Undo::Resume => {

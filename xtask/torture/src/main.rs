@@ -19,7 +19,6 @@ mod plan;
 mod recorder;
 mod rig;
 mod scenario;
-mod shim;
 mod slots;
 
 use std::process::ExitCode;

@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use holdpoint_testkit::{Appendfsync, Proxy, RedisServer, Signal};
-use holdpoint_torture_check::{Line, Op, Phase, Recorder, fault};
+use holdpoint_torture_check::{Line, Op, Phase, Recorder, Shim, Tail, fault};
+use serde_json::json;
 
 use crate::{
     effects::{self, ENV_EFFECTS, ENV_TOKEN},
@@ -16,8 +17,7 @@ use crate::{
     places::NAMESPACE,
     plan::{CALM, HOT, LOAD_LINK},
     recorder::{ENV_HISTORY, ENV_SLOT},
-    shim::Shim,
-    slots::{Part, WorkerProcess},
+    slots::{Env, Part, WorkerProcess},
 };
 
 /// Runs per second of each of the two producers.
@@ -57,7 +57,7 @@ enum Place {
 /// What every process is given.
 struct Base {
     seed: u64,
-    env: Vec<(String, String)>,
+    env: Env,
 }
 
 impl Rig {
@@ -69,23 +69,24 @@ impl Rig {
         effects: &str,
     ) -> Result<Self> {
         let history = folder.join("history");
-        for name in ["history", "logs", "shim"] {
+        for name in ["history", "logs", "store"] {
             std::fs::create_dir_all(folder.join(name))?;
         }
-        let shim = Shim::new(&folder.join("shim"))?;
+        let files = folder.join("store");
+        let shim = Shim::new(&folder.join("shim"), std::slice::from_ref(&files))?;
         let store = match kind {
-            StoreKind::Sqlite => Place::Sqlite(folder.join("torture.db")),
-            StoreKind::Redis => Place::Redis(redis(Appendfsync::Everysec, &shim)),
-            StoreKind::RedisAlways => Place::Redis(redis(Appendfsync::Always, &shim)),
+            StoreKind::Sqlite => Place::Sqlite(files.join("torture.db")),
+            StoreKind::Redis => Place::Redis(redis(Appendfsync::Everysec, &files, &shim)),
+            StoreKind::RedisAlways => Place::Redis(redis(Appendfsync::Always, &files, &shim)),
         };
         let links = match &store {
             Place::Redis(server) => (0..=LOAD_LINK).map(|_| Proxy::to_redis(server)).collect(),
             Place::Sqlite(_) => Vec::new(),
         };
-        let mut env = vec![
-            (ENV_HISTORY.to_owned(), history.display().to_string()),
-            (ENV_EFFECTS.to_owned(), effects.to_owned()),
-            (ENV_TOKEN.to_owned(), effects::token(options.seed)),
+        let mut env: Env = vec![
+            (ENV_HISTORY.into(), history.clone().into()),
+            (ENV_EFFECTS.into(), effects.into()),
+            (ENV_TOKEN.into(), effects::token(options.seed).into()),
         ];
         if matches!(store, Place::Sqlite(_)) {
             env.extend(shim.env());
@@ -158,7 +159,7 @@ impl Rig {
         ];
         let args = args.map(str::to_owned).to_vec();
         let mut env = self.base.env.clone();
-        env.push((ENV_SLOT.to_owned(), slot_name(slot)));
+        env.push((ENV_SLOT.into(), slot_name(slot).into()));
         Part::new(args, env, self.log(&format!("worker-{slot}")))
     }
 
@@ -198,9 +199,9 @@ impl Rig {
         }
     }
 
-    /// The shim before the store's files.
-    pub(crate) fn shim(&self) -> &Shim {
-        &self.shim
+    /// Makes each sync of the store's files take so long.
+    pub(crate) fn slow_syncs(&mut self, each: Duration) -> Result<()> {
+        Ok(self.shim.set_delay(each)?)
     }
 
     /// `kill -9` of whatever owns the store's files and, as after a power cut, the loss of what
@@ -211,19 +212,16 @@ impl Rig {
         if self.server().is_none() {
             self.kill_all()?;
         }
-        let Self { store, shim, .. } = &*self;
-        let lost = match store {
-            Place::Redis(server) => {
-                server.kill_9();
-                let lost = if is_power_cut { shim.cut_power()? } else { 0 };
-                server.restart();
-                lost
-            }
-            Place::Sqlite(_) if is_power_cut => shim.cut_power()?,
-            Place::Sqlite(_) => 0,
-        };
+        if let Some(server) = self.server() {
+            server.kill_9();
+        }
+        let taken = if is_power_cut { self.shim.cut(Tail::Lost)? } else { Vec::new() };
+        if let Some(server) = self.server() {
+            server.restart();
+        }
+        let bytes: u64 = taken.iter().map(|taken| taken.cut + taken.restored).sum();
         let line = Line::now(Op::Fault, Phase::Ok, "store").code(code);
-        self.recorder.write(line.detail(serde_json::json!({ "lost_bytes": lost })))?;
+        self.recorder.write(line.detail(json!({ "bytes_lost": bytes })))?;
         self.ensure()
     }
 
@@ -303,7 +301,8 @@ fn wait(patience: Duration, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn redis(appendfsync: Appendfsync, shim: &Shim) -> RedisServer {
+fn redis(appendfsync: Appendfsync, files: &Path, shim: &Shim) -> RedisServer {
     let config = RedisServer::config().appendfsync(appendfsync);
+    let config = config.line(format!("dir \"{}\"", files.display()));
     shim.env().into_iter().fold(config, |config, (name, value)| config.env(name, value)).start()
 }

@@ -1,6 +1,7 @@
 //! The processes of the torture: started, found, killed, started again.
 
 use std::{
+    ffi::OsString,
     fs::{self, OpenOptions},
     io,
     path::PathBuf,
@@ -20,11 +21,14 @@ const STOP_TRIES: usize = 50;
 /// The pause between two looks at a process.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
+/// Environment variables.
+pub(crate) type Env = Vec<(OsString, OsString)>;
+
 /// A process of this program that is started again and again.
 #[derive(Debug)]
 pub(crate) struct Part {
     args: Vec<String>,
-    env: Vec<(String, String)>,
+    env: Env,
     log: PathBuf,
     child: Option<Child>,
 }
@@ -39,7 +43,7 @@ pub(crate) struct WorkerProcess {
 
 impl Part {
     /// A process with these arguments; what it says on stderr is appended to `log`.
-    pub(crate) fn new(args: Vec<String>, env: Vec<(String, String)>, log: PathBuf) -> Self {
+    pub(crate) fn new(args: Vec<String>, env: Env, log: PathBuf) -> Self {
         Self { args, env, log, child: None }
     }
 

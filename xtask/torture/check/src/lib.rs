@@ -5,7 +5,8 @@
 //! [`check`] holds the one against the other; its checkers are pure functions, one for each
 //! promise, and the documentation of each says what it shows and what it cannot show.
 //! [`Report`] is the table of figures with their targets.
-//! Nothing here starts, kills or waits for a process; the harness does.
+//! Nothing here starts, kills or waits for a process; the harness does. [`Shim`] is its hand on the
+//! library that makes power cuts.
 
 mod canary;
 mod cancels;
@@ -18,6 +19,7 @@ mod findings;
 pub mod history;
 mod liveness;
 mod nodes;
+mod power;
 mod queue;
 mod recorder;
 mod recovery;
@@ -38,6 +40,7 @@ pub use findings::{Extra, Findings, Injected, check};
 pub use history::{History, HistoryError, Line, Op, Phase, fault, mono_ns};
 pub use liveness::Liveness;
 pub use nodes::Nodes;
+pub use power::{Failure, Shim, Tail, Taken};
 pub use queue::TotalQueue;
 pub use recorder::Recorder;
 pub use recovery::Recovery;
