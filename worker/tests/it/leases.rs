@@ -209,7 +209,7 @@ async fn a_worker_that_cannot_renew_gives_its_run_up() {
             world.worker(&[&graph], config(1_000, 1)).with_upkeep_store(Arc::new(move || {
                 let open = Arc::clone(&open);
                 Box::pin(async move {
-                    let deaf: Arc<dyn holdpoint_storage::Store> = Arc::new(Deaf(open().await?));
+                    let deaf: Arc<dyn Store> = Arc::new(Deaf(open().await?));
                     Ok(deaf)
                 })
             }))

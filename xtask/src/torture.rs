@@ -1,0 +1,20 @@
+//! `cargo xtask torture`: builds the torture and its shim, and runs it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use crate::{command, redis};
+
+/// Runs the torture with `args`.
+pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
+    redis::ensure_installed()?;
+    let package = ["--package", "holdpoint-torture"];
+    // Not linked, so not built with the program that preloads it.
+    let build = ["build", "--quiet", "--package", "holdpoint-torture-shim"];
+    command::run(&mut command::cargo(&[&build[..], &package].concat()))?;
+    let mut all = [&["run", "--quiet"][..], &package, &["--"]].concat();
+    all.extend(args.iter().map(String::as_str));
+    let status = command::status(&mut command::cargo(&all))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
