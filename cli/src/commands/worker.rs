@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdpoint_graph::{QueueId, WorkerId};
+use holdpoint_graph::{Code, QueueId, WorkerId};
 use holdpoint_storage::Store;
 use holdpoint_worker::{
     ENV_WORKER_ID, Shutdown, StoreFactory, SupervisorConfig, Worker, WorkerConfig, WorkerEnd,
@@ -146,7 +146,7 @@ async fn patient_open(
     loop {
         let failure = match place::open(settings, Access::Create).await {
             Ok(store) => return Ok(Some(store)),
-            Err(Stop::Failed(failure)) if failure.code == "E_STORE_UNAVAILABLE" => failure,
+            Err(Stop::Failed(failure)) if is_away(&failure.code) => failure,
             Err(stop) => return Err(stop),
         };
         tracing::warn!(cause = failure.message, "waiting for the store");
@@ -156,6 +156,12 @@ async fn patient_open(
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// Whether a store that could not be opened may be there in a moment. Opening one twice is no
+/// harm, so it makes no difference whether the first time got through.
+fn is_away(code: &str) -> bool {
+    [Code::StoreUnavailable, Code::UnknownOutcome].iter().any(|away| away.as_str() == code)
 }
 
 /// A store of its own for the lease keeper, where the store has connections that a busy runtime

@@ -6,13 +6,13 @@
 //! A node may still begin in the moment between its predecessor's commit and the owner's next word
 //! with the store; a beginning later than a lease after the acknowledgement may not be.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use holdpoint_graph::Event;
 use serde::Serialize;
 
 use crate::{
-    Op, Phase,
+    EventDump, Op, Phase,
     count::Count,
     facts::{Facts, MS},
 };
@@ -47,7 +47,9 @@ pub(crate) fn check(facts: &Facts<'_>, lease_ms: u64) -> Cancels {
         if run.events.iter().any(|event| matches!(event.event, Event::Redriven { .. })) {
             continue;
         }
-        for event in run.events.iter().filter(|event| event.at_ms > wall + APART_MS) {
+        for event in
+            before_the_end(&run.events).iter().filter(|event| event.at_ms > wall + APART_MS)
+        {
             if matches!(event.event, Event::NodeCompleted { .. } | Event::RunCompleted) {
                 let (name, late) = (event.event.type_name(), event.at_ms - wall);
                 found.stepped.add(format!("{id}: {name} {late} ms after its cancel"));
@@ -64,6 +66,26 @@ pub(crate) fn check(facts: &Facts<'_>, lease_ms: u64) -> Cancels {
         }
     }
     found
+}
+
+/// The events without those that an owner wrote together with the end as cancelled: what was at
+/// work when the cancel came may end, one node of each branch, and the journal says so.
+fn before_the_end(events: &[EventDump]) -> &[EventDump] {
+    let Some((end, before)) = events.split_last() else { return events };
+    if !matches!(end.event, Event::RunCancelled { .. }) {
+        return events;
+    }
+    let mut branches = BTreeSet::new();
+    let ends_with_it = |event: &&EventDump| {
+        end.epoch == event.epoch
+            && match &event.event {
+                Event::NodeCompleted { task, .. } => branches.insert(task.branch.clone()),
+                Event::BranchJoined { .. } => true,
+                _ => false,
+            }
+    };
+    let tail = before.iter().rev().take_while(ends_with_it).count();
+    before.get(..before.len() - tail).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -90,6 +112,19 @@ mod tests {
         let found = check(&world.facts(), 1_000);
         let expected = Cancels { acknowledged: 1, ..Cancels::default() };
         assert_eq!(format!("{found:?}"), format!("{expected:?}"));
+    }
+
+    #[test]
+    fn what_was_at_work_may_end_with_the_run() {
+        let end = || Event::RunCancelled { by: "me".into() };
+        let mut world = cancelled();
+        let journal = run("r").status("cancelled").event_at(120, 5, done("a", 1));
+        world.has(journal.event_at(130, 5, end()));
+        assert_eq!(check(&world.facts(), 1_000).stepped.count, 0);
+        let mut world = cancelled();
+        let journal = run("r").status("cancelled").event_at(120, 5, done("a", 1));
+        world.has(journal.event_at(130, 5, done("b", 1)).event_at(140, 5, end()));
+        assert_eq!(check(&world.facts(), 1_000).stepped.count, 1, "no second node of a branch");
     }
 
     #[test]

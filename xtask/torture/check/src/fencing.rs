@@ -64,8 +64,12 @@ fn journal<'a>(
         if let Event::Claimed { epoch, .. } = event {
             claimed.insert(*epoch);
         }
-        // The losses of earlier owners stand in front of the claim of the one who writes them.
-        let announces = matches!(event, Event::Claimed { .. } | Event::WorkerLost { .. });
+        // The beginning and the losses of earlier owners stand in front of the claim of the one
+        // who writes them.
+        let announces = matches!(
+            event,
+            Event::RunStarted { .. } | Event::Claimed { .. } | Event::WorkerLost { .. }
+        );
         if epoch < newest {
             found.accepted.add(format!("{run}: event {seq} of epoch {epoch} follows {newest}"));
         } else if !announces && !claimed.contains(&epoch) {

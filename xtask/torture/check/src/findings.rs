@@ -113,7 +113,7 @@ pub fn check(history: &History, dump: &Dump, extra: &Extra) -> Findings {
         cancels: cancels::check(&facts, extra.lease_ms),
         stored: stored::check(&facts),
         liveness: liveness::check(&facts, &extra.unserved),
-        recovery: recovery::check(&facts),
+        recovery: recovery::check(&facts, extra.lease_ms),
         steals: steals::check(&facts, extra.lease_ms),
         canary: canary::check(&facts, &extra.canaries, &extra.logs),
         leftovers: extra.leftovers.clone(),

@@ -47,6 +47,8 @@ pub(crate) fn check(facts: &Facts<'_>, unserved: &[String]) -> Liveness {
     for line in facts.history.lines.iter().filter(|line| line.mono > healed) {
         match (line.op, line.phase) {
             (Op::Fault | Op::Effect, _) | (_, Phase::Invoke) => {}
+            // A node that asks is dropped, and one may fail on purpose.
+            (Op::Node, Phase::Fail) => {}
             // A refusal is an answer like any other.
             (Op::Enqueue | Op::Signal | Op::Cancel, Phase::Fail) => {}
             (Op::Enqueue | Op::Signal | Op::Cancel | Op::Node | Op::Worker, phase) => {

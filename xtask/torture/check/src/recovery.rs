@@ -5,6 +5,8 @@
 //! lease: two kinds of samples.
 //! A run that lost its worker twice without progress waits on purpose before the next claim, so
 //! only the first loss in a row counts.
+//! Where the store fell, stalled or was cut off meanwhile, nobody could claim, and after a stall
+//! nothing is taken for lost for one lease: these times are kept apart as *held*.
 //! Cannot show: runs that were between two nodes, and the wait of those that never went on (they
 //! are stuck).
 
@@ -15,6 +17,7 @@ use crate::{
     RunDump,
     count::Samples,
     facts::{End, Execution, Facts, MS},
+    fault,
 };
 
 /// How long runs stood still, in ms.
@@ -24,12 +27,15 @@ pub struct Recovery {
     pub process: Samples,
     /// After the death of a machine.
     pub machine: Samples,
+    /// After either, when the store was not there all the time.
+    pub held: Samples,
     /// Not counted, because the run had to wait after several losses.
     pub delayed: u64,
 }
 
-pub(crate) fn check(facts: &Facts<'_>) -> Recovery {
-    let (mut process, mut machine, mut delayed) = (Vec::new(), Vec::new(), 0);
+/// `lease_ms` is the lease of the workers.
+pub(crate) fn check(facts: &Facts<'_>, lease_ms: u64) -> Recovery {
+    let (mut process, mut machine, mut held, mut delayed) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut seen = std::collections::BTreeSet::new();
     for execution in &facts.executions {
         let End::Killed(_) = execution.end else { continue };
@@ -42,9 +48,29 @@ pub(crate) fn check(facts: &Facts<'_>) -> Recovery {
             continue;
         }
         let ms = (next.begin - killed) / MS;
-        if worker.with_machine { machine.push(ms) } else { process.push(ms) }
+        if store_was_away(facts, killed, next.begin, lease_ms) {
+            held.push(ms);
+        } else if worker.with_machine {
+            machine.push(ms);
+        } else {
+            process.push(ms);
+        }
     }
-    Recovery { process: Samples::of(process), machine: Samples::of(machine), delayed }
+    Recovery {
+        process: Samples::of(process),
+        machine: Samples::of(machine),
+        held: Samples::of(held),
+        delayed,
+    }
+}
+
+/// Whether the store was away in this span, or so shortly before it that the reaper still held.
+fn store_was_away(facts: &Facts<'_>, from: u64, to: u64, lease_ms: u64) -> bool {
+    let kinds = [fault::STORE_KILL, fault::POWER, fault::STALL];
+    let hold = lease_ms * MS;
+    facts.faults.iter().any(|fault| {
+        kinds.contains(&fault.kind) && fault.begin <= to && fault.end.saturating_add(hold) >= from
+    })
 }
 
 /// The first thing that another owner does.
@@ -75,10 +101,11 @@ fn is_delayed(run: Option<&RunDump>, epoch: i64) -> bool {
 mod tests {
     use super::*;
     use crate::{
-        Phase, fault,
+        Phase,
         testing::{World, claimed, lost, run},
     };
 
+    const LEASE: u64 = 1_000;
     const A: (&str, &str, u64) = ("r", "a", 1);
 
     fn killed(kind: &str) -> World {
@@ -92,10 +119,21 @@ mod tests {
 
     #[test]
     fn a_sample_is_the_time_from_the_kill_to_the_next_owners_node() {
-        let found = check(&killed(fault::KILL).facts());
+        let found = check(&killed(fault::KILL).facts(), LEASE);
         assert_eq!((found.process, found.machine.len()), (Samples::of(vec![50]), 0));
-        let found = check(&killed(fault::MACHINE).facts());
+        let found = check(&killed(fault::MACHINE).facts(), LEASE);
         assert_eq!((found.process.len(), found.machine), (0, Samples::of(vec![50])));
+    }
+
+    #[test]
+    fn a_time_in_which_the_store_was_away_is_kept_apart() {
+        for (begin, end, held) in [(20, 30, 1), (2, 5, 1), (0, 200, 1), (61, 70, 0)] {
+            let mut world = killed(fault::MACHINE);
+            world.at(begin).fault("store", fault::POWER, Phase::Invoke);
+            world.at(end).fault("store", fault::POWER, Phase::Ok);
+            let found = check(&world.facts(), LEASE);
+            assert_eq!((found.held.len(), found.machine.len()), (held, 1 - held), "{begin}");
+        }
     }
 
     #[test]
@@ -105,7 +143,7 @@ mod tests {
         world.dump.runs[0]
             .events
             .insert(0, crate::EventDump { seq: 0, at_ms: 0, epoch: 6, event: loss });
-        let found = check(&world.facts());
+        let found = check(&world.facts(), LEASE);
         assert_eq!((found.process.len(), found.delayed), (0, 1));
     }
 
@@ -118,7 +156,7 @@ mod tests {
             world.at(1).node("w1", A, 5, Phase::Invoke);
             world.at(10).fault(name, fault::KILL, Phase::Invoke);
             world.at(60).node("w2", A, 6, Phase::Invoke);
-            assert_eq!(check(&world.facts()).process.len(), samples, "{name}");
+            assert_eq!(check(&world.facts(), LEASE).process.len(), samples, "{name}");
         }
     }
 }

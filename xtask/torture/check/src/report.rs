@@ -247,6 +247,12 @@ fn further(found: &Findings) -> Vec<Row> {
             "effects under a wrong key or without a class",
             effects.other_key.count + effects.shared_key.count + effects.unclassed.count,
         ),
+        row(
+            "recovery while the store was away too, ms: p50 / p99 / max (not judged)",
+            "–",
+            percentiles(&found.recovery.held),
+            true,
+        ),
         pair("after a cancel: steps / nodes", (cancels.stepped.count, cancels.began.count)),
         none("cancelled and not ended", cancels.unended.count),
         none("findings of the store's own check", stored.conservation.count),

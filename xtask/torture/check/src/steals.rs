@@ -3,8 +3,9 @@
 //! Each `worker_lost` of a journal is held against what the worker itself did: it is false when the
 //! worker gave signs of life afterwards and nothing explains the loss, that is: it was not killed
 //! or told to end, it was not stopped or cut between claim and loss, and it had not given the run
-//! up in a long outage of the store. A worker gives a run up when it cannot renew for most of its
-//! lease; it is still robbed if the run's node was at work when it was declared lost.
+//! up. A worker gives a run up when it cannot renew for most of its lease, in a long outage of the
+//! store or because it had to wait for it too often, and says so (`gave_up`); it is still robbed if
+//! the run's node was at work when it was declared lost.
 //! An end that the supervisor saw (`signal N`, `exit N`) is the system's word and never false.
 //! Cannot show: a worker that was robbed and never spoke again.
 
@@ -93,7 +94,12 @@ fn judge(
         let ended_well = matches!(execution.end, End::Returned(_) | End::Unseen(_));
         ours && execution.begin <= lost && execution.end.at() > lost + MS && ended_well
     });
-    if outage && !at_work { Loss::GivenUp } else { Loss::False }
+    let said_so = facts.history.lines.iter().any(|line| {
+        line.code_text() == "gave_up"
+            && line.run.as_deref() == Some(run)
+            && (claimed..=lost).contains(&line.mono)
+    });
+    if (outage || said_so) && !at_work { Loss::GivenUp } else { Loss::False }
 }
 
 #[cfg(test)]
@@ -162,6 +168,16 @@ mod tests {
             world.at(2_000).fault("store", fault::STORE_KILL, Phase::Invoke);
             world.at(until).fault("store", fault::STORE_KILL, Phase::Ok);
             assert_eq!(stolen(world), expected, "until {until}");
+        }
+    }
+
+    #[test]
+    fn a_worker_that_gave_the_run_up_in_time_was_not_robbed() {
+        for (at, expected) in [(900, (1, 0)), (2_500, (0, 1)), (3_100, (1, 0))] {
+            let mut world = world("lease over");
+            let line = crate::Line::now(crate::Op::Worker, Phase::Ok, "w1").run("r");
+            world.at(at).line("logs", line.code("gave_up"));
+            assert_eq!(stolen(world), expected, "at {at}");
         }
     }
 
