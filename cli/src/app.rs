@@ -50,7 +50,9 @@ type Action = Arc<dyn Fn(Desk) -> BoxFuture<'static, anyhow::Result<()>> + Send 
 
 /// What a program changes of its workers' settings.
 #[derive(Clone, Default)]
-pub(crate) struct Tuning(Option<Arc<dyn Fn(&mut WorkerConfig) + Send + Sync>>);
+pub(crate) struct Tuning(Option<Arc<Change>>);
+
+type Change = dyn Fn(&mut WorkerConfig) + Send + Sync;
 
 impl Tuning {
     /// Changes the settings.

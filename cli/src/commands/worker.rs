@@ -39,10 +39,7 @@ pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), 
 }
 
 /// The settings of a worker, from its options and its program.
-pub(crate) fn config(
-    flags: &args::worker::Worker,
-    tuning: &Tuning,
-) -> Result<WorkerConfig, Stop> {
+pub(crate) fn config(flags: &args::worker::Worker, tuning: &Tuning) -> Result<WorkerConfig, Stop> {
     let mut config = match duration("lease", flags.lease.as_ref())? {
         Some(lease) => WorkerConfig::with_lease(lease),
         None => WorkerConfig::default(),

@@ -138,7 +138,10 @@ async fn answer(mut stream: TcpStream, recorder: &Recorder, mood: Mood) -> Resul
     recorder.write(line(Phase::Invoke))?;
     recorder.write(line(Phase::Ok))?;
     let reply = match mood {
-        Mood::Hang => return Ok(sleep(PATIENCE * 3).await),
+        Mood::Hang => {
+            sleep(PATIENCE * 3).await;
+            return Ok(());
+        }
         Mood::Close | Mood::Absent => return Ok(()),
         Mood::Angry => "500 Internal Server Error",
         Mood::Late => {

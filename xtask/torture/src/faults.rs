@@ -19,6 +19,8 @@ use crate::{
 
 /// The pause between two looks at the plan and at the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// The age at which a worker is killed: before it has claimed anything there is nothing to see.
+const GROWN: Duration = Duration::from_millis(150);
 /// What each piece waits on a slow link.
 const DELAY: Duration = Duration::from_millis(30);
 
@@ -29,6 +31,8 @@ pub(crate) struct Injector<'a> {
     /// What is to be undone, by when and in the order in which it was done.
     undo: BTreeMap<(u64, u64), Undo>,
     number: u64,
+    /// Kills that found nobody: they wait for whoever comes up first.
+    owed: usize,
     /// Workers that are stopped: nobody kills them before they have gone on.
     stopped: Vec<usize>,
     told: Told,
@@ -56,6 +60,7 @@ impl<'a> Injector<'a> {
             since: SystemClock.monotonic(),
             undo: BTreeMap::new(),
             number: 0,
+            owed: 0,
             stopped: Vec::new(),
             told: Told::default(),
         }
@@ -70,6 +75,7 @@ impl<'a> Injector<'a> {
         }
         self.wait_until(end_ms)?;
         self.heal()?;
+        self.told.in_vain += self.owed as u64;
         Ok(self.told)
     }
 
@@ -87,6 +93,7 @@ impl<'a> Injector<'a> {
                 self.mend(undo)?;
             }
             self.rig.ensure()?;
+            self.pay()?;
             if now_ms >= at_ms {
                 return Ok(());
             }
@@ -142,23 +149,39 @@ impl<'a> Injector<'a> {
 
     /// `kill -9` of a worker process; of another slot's when that one has none now.
     fn kill(&mut self, slot: usize) -> Result<()> {
+        if !self.kill_one(slot)? {
+            self.owed += 1;
+        }
+        Ok(())
+    }
+
+    fn kill_one(&mut self, slot: usize) -> Result<bool> {
         for slot in self.candidates(slot) {
-            let Some(worker) = self.rig.worker_of(slot) else { continue };
+            let grown = self.rig.worker_of(slot).filter(|worker| worker.age() >= GROWN);
+            let Some(worker) = grown else { continue };
             self.rig.say(fault::KILL, Phase::Invoke, &worker.worker)?;
             worker.send(Signal::KILL);
-            return Ok(());
+            return Ok(true);
         }
-        self.told.in_vain += 1;
+        Ok(false)
+    }
+
+    /// Makes up for a kill that found nobody.
+    fn pay(&mut self) -> Result<()> {
+        if self.owed > 0 && self.kill_one(self.owed % HOT)? {
+            self.owed -= 1;
+        }
         Ok(())
     }
 
     fn machine(&mut self, slot: usize) -> Result<()> {
         for slot in self.candidates(slot) {
-            if self.rig.kill_machine(slot)? {
+            let is_grown = self.rig.worker_of(slot).is_some_and(|worker| worker.age() >= GROWN);
+            if is_grown && self.rig.kill_machine(slot)? {
                 return self.rig.ensure();
             }
         }
-        self.told.in_vain += 1;
+        self.owed += 1;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! The plan: a seed made into a list of faults with their times. Pure, so that a seed replays it.
 //!
-//! Six *hot* workers are killed all the time and live a few hundred ms. Two *calm* workers are
+//! Eight *hot* workers are killed all the time and live a few hundred ms. Two *calm* workers are
 //! paused for longer than their lease, and seldom killed: only they serve the runs that are to
 //! outlive several leases. The store falls in every other stretch of 5 s, so that recovery is
 //! also seen with a store that stands.
@@ -10,7 +10,7 @@ use holdpoint_torture_check::Targets;
 use crate::{chance::Chance, options::StoreKind};
 
 /// Workers that are killed all the time.
-pub(crate) const HOT: usize = 6;
+pub(crate) const HOT: usize = 8;
 /// Workers that are paused.
 pub(crate) const CALM: usize = 2;
 /// The link of the load, after those of the workers.
@@ -66,7 +66,7 @@ pub(crate) fn plan(seed: u64, seconds: u64, targets: &Targets, store: StoreKind)
     let mut chance = Chance::new(seed, "plan");
     let end_ms = seconds * 1_000;
     let mut plan = Vec::new();
-    // A target may be missed where nobody is there to be killed, so more is planned.
+    // What finds nothing to harm does not count, so more is planned.
     let more = |count: u64| count + count / 10 + 1;
     let mut add = |at_ms: u64, fault: Fault| plan.push(Planned { at_ms, fault });
     for fault in
@@ -82,24 +82,26 @@ pub(crate) fn plan(seed: u64, seconds: u64, targets: &Targets, store: StoreKind)
     for _ in 0..kills_to_plan(targets, store) {
         let end = if chance.percent(3) { HOT + CALM } else { HOT };
         let slot = index(&mut chance, end);
-        let fault = if chance.percent(35) { Fault::Machine(slot) } else { Fault::Kill(slot) };
+        let fault = if chance.percent(45) { Fault::Machine(slot) } else { Fault::Kill(slot) };
         add(chance.below(end_ms), fault);
     }
     for _ in 0..targets.worker_kills / 80 {
         add(chance.below(end_ms), Fault::Term(index(&mut chance, HOT + CALM)));
     }
-    for _ in 0..seconds / 15 {
+    for _ in 0..seconds / 30 {
         let (each_ms, for_ms) = (*chance.one_of(&[50, 300]), chance.between(500, 1_500));
-        add(chance.below(end_ms), Fault::SlowSync(each_ms, for_ms));
+        add(in_stretches(&mut chance, end_ms), Fault::SlowSync(each_ms, for_ms));
     }
     if store != StoreKind::Sqlite {
         for _ in 0..more(targets.cuts) {
             add(chance.below(end_ms), cut(&mut chance));
         }
-        for _ in 0..seconds / 15 {
+        for _ in 0..seconds / 30 {
             add(in_stretches(&mut chance, end_ms), Fault::Stall(chance.between(500, 1_800)));
+            add(in_stretches(&mut chance, end_ms), Fault::ClientPause(chance.between(50, 600)));
+        }
+        for _ in 0..seconds / 10 {
             add(chance.below(end_ms), Fault::ScriptFlush);
-            add(chance.below(end_ms), Fault::ClientPause(chance.between(50, 600)));
         }
     }
     plan.sort_by_key(|planned| planned.at_ms);

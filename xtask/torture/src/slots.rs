@@ -148,6 +148,21 @@ impl WorkerProcess {
         false
     }
 
+    /// How long it has lived.
+    pub(crate) fn age(&self) -> Duration {
+        let (Ok(stat), Ok(uptime)) = (
+            fs::read_to_string(format!("/proc/{}/stat", self.pid.as_raw_nonzero())),
+            fs::read_to_string("/proc/uptime"),
+        ) else {
+            return Duration::ZERO;
+        };
+        // The 22nd field, in hundredths of a second; the second may hold anything in brackets.
+        let began = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19));
+        let began = began.and_then(|ticks| ticks.parse::<f64>().ok()).unwrap_or(f64::MAX) / 100.0;
+        let now = uptime.split(' ').next().and_then(|now| now.parse::<f64>().ok()).unwrap_or(0.0);
+        Duration::try_from_secs_f64(now - began).unwrap_or_default()
+    }
+
     /// Sends a signal, unless the process is another by now.
     pub(crate) fn send(&self, signal: Signal) -> bool {
         let is_same =

@@ -35,6 +35,8 @@ pub struct Signals {
 #[derive(Default)]
 struct Sent<'a> {
     run: &'a str,
+    /// When it was first sent, by the wall clock.
+    since_ms: Option<i64>,
     to: Option<&'a str>,
     is_foreign: bool,
     is_acknowledged: bool,
@@ -65,7 +67,7 @@ fn note<'a>(sent: &mut Sent<'a>, line: &'a Line) {
     let foreign = line.detail.as_ref().and_then(|detail| detail.get("foreign")?.as_bool());
     sent.is_foreign |= foreign.unwrap_or(false);
     match line.phase {
-        Phase::Invoke => {}
+        Phase::Invoke => sent.since_ms = sent.since_ms.or(Some(line.wall)),
         Phase::Ok => sent.is_acknowledged = true,
         Phase::Fail => sent.is_refused = true,
         Phase::Unknown => sent.is_open = true,
@@ -141,14 +143,28 @@ fn name(question: &Interrupt) -> Option<&str> {
     question.gate.as_deref()
 }
 
+/// Whether the run had a gate of this name.
+fn is_gate(run: &RunDump, to: &str) -> bool {
+    run.events.iter().any(|event| match &event.event {
+        Event::InterruptOpened { interrupt } => name(interrupt) == Some(to),
+        _ => false,
+    })
+}
+
 /// Whether an acknowledged answer may have found no use: the run ended with its question open, or
-/// it waits for a gate that has not opened.
+/// it waits for a gate that has not opened. One by the gate's name that was sent before the gate's
+/// decision stood in the journal for its owner is kept for the next opening.
 fn may_be_unused(facts: &Facts<'_>, sent: &Sent<'_>) -> bool {
     // A run that is gone is counted as lost.
     let Some(run) = facts.runs.get(sent.run) else { return false };
     let mut open = Vec::new();
     let mut was_answered = false;
+    let mut decided_ms: Option<i64> = None;
+    let mut known_ms = None;
     for event in &run.events {
+        if decided_ms.is_some_and(|decided| event.at_ms > decided) {
+            known_ms = known_ms.or(Some(event.at_ms));
+        }
         match &event.event {
             Event::InterruptOpened { interrupt } => {
                 let fits = |to| interrupt.interrupt.as_str() == to || name(interrupt) == Some(to);
@@ -157,7 +173,10 @@ fn may_be_unused(facts: &Facts<'_>, sent: &Sent<'_>) -> bool {
                 }
             }
             Event::InterruptAnswered { interrupt, .. } => {
-                was_answered |= open.contains(&interrupt);
+                if open.contains(&interrupt) {
+                    was_answered = true;
+                    decided_ms = Some(event.at_ms);
+                }
                 open.retain(|id| *id != interrupt);
             }
             _ => {}
@@ -166,7 +185,9 @@ fn may_be_unused(facts: &Facts<'_>, sent: &Sent<'_>) -> bool {
     let has_ended = matches!(run.status.as_str(), "failed" | "cancelled");
     // Somebody else's answer was taken although this one was acknowledged.
     if was_answered {
-        return false;
+        // The owner's next event shows that the one with the decision had been written.
+        let by_name = sent.to.is_some_and(|to| is_gate(run, to));
+        return by_name && sent.since_ms.zip(known_ms).is_some_and(|(sent, known)| sent <= known);
     }
     has_ended || open.is_empty()
 }

@@ -17,7 +17,7 @@ use crate::{chance::Chance, graphs::SLOW_QUEUE};
 
 /// Calls under way at once: a producer that waited for each would send nothing while the store
 /// is away, and none of its calls would have an unknown outcome.
-const CALLS_MAX: usize = 8;
+const CALLS_MAX: usize = 16;
 /// How many tries a request with an unknown outcome gets.
 const TRIES_MAX: usize = 4;
 /// The sessions that some runs share.

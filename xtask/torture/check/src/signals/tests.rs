@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::{World, answered, opened, run};
+use crate::testing::{World, answered, completed, opened, run};
 use holdpoint_graph::Outcome;
 
 fn signal(world: &mut World, id: &str, to: &str, phase: Phase) {
@@ -50,6 +50,23 @@ fn two_answers_to_one_question_cannot_both_be_acknowledged() {
     signal(&mut world, "q2", "ok", Phase::Ok);
     world.has(taken(gate(), "i1", "q1"));
     assert_eq!(check(&world.facts()).not_applied.examples, ["q2 to ok of r"]);
+}
+
+/// An answer by the gate's name that crossed the decision is kept for an opening that may never
+/// come; one that was sent when the decision was known to all is to be refused.
+#[test]
+fn an_answer_by_name_may_cross_the_decision() {
+    for (sent, unused) in [(5, 0), (60, 1)] {
+        let mut world = World::new();
+        world.at(sent);
+        signal(&mut world, "q2", "ok", Phase::Invoke);
+        world.at(70);
+        signal(&mut world, "q2", "ok", Phase::Ok);
+        let decided = answered("i1", "q1", Outcome::Answered);
+        let gate = run("r").event_at(1, 5, opened("i1", Some("ok"))).event_at(10, 5, decided);
+        world.has(gate.event_at(50, 5, completed()));
+        assert_eq!(check(&world.facts()).not_applied.count, unused, "sent at {sent}");
+    }
 }
 
 #[test]
