@@ -1,3 +1,5 @@
+//! Each mode against a real Redis, with clients that speak by hand.
+
 use std::{
     io::{Read as _, Write as _},
     net::TcpStream,
