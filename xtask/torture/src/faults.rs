@@ -12,13 +12,16 @@ use holdpoint_torture_check::{Phase, fault};
 use rustix::process::Signal;
 
 use crate::{
-    plan::{Fault, HOT, Planned},
+    plan::{CALM, Fault, HOT, Planned},
     rig::{Rig, slot_name},
     slots::WorkerProcess,
 };
 
 /// The pause between two looks at the plan and at the processes.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How many workers a supervisor may lose in a row before it is killed with the next one: each
+/// makes it wait twice as long, up to seconds in which nobody is there to be killed.
+const LOSSES_MAX: u32 = 2;
 /// The age at which a worker is killed: before it has claimed anything there is nothing to see.
 const GROWN: Duration = Duration::from_millis(150);
 /// What each piece waits on a slow link.
@@ -33,6 +36,8 @@ pub(crate) struct Injector<'a> {
     number: u64,
     /// Kills that found nobody: they wait for whoever comes up first.
     owed: usize,
+    /// How many workers the supervisor of a slot has lost: it waits ever longer before the next.
+    losses: [u32; HOT + CALM],
     /// Workers that are stopped: nobody kills them before they have gone on.
     stopped: Vec<usize>,
     told: Told,
@@ -61,6 +66,7 @@ impl<'a> Injector<'a> {
             undo: BTreeMap::new(),
             number: 0,
             owed: 0,
+            losses: [0; HOT + CALM],
             stopped: Vec::new(),
             told: Told::default(),
         }
@@ -159,6 +165,13 @@ impl<'a> Injector<'a> {
         for slot in self.candidates(slot) {
             let grown = self.rig.worker_of(slot).filter(|worker| worker.age() >= GROWN);
             let Some(worker) = grown else { continue };
+            if let Some(losses) = self.losses.get_mut(slot) {
+                *losses += 1;
+                if *losses > LOSSES_MAX {
+                    *losses = 0;
+                    return self.rig.kill_machine(slot);
+                }
+            }
             self.rig.say(fault::KILL, Phase::Invoke, &worker.worker)?;
             worker.send(Signal::KILL);
             return Ok(true);
@@ -178,6 +191,9 @@ impl<'a> Injector<'a> {
         for slot in self.candidates(slot) {
             let is_grown = self.rig.worker_of(slot).is_some_and(|worker| worker.age() >= GROWN);
             if is_grown && self.rig.kill_machine(slot)? {
+                if let Some(losses) = self.losses.get_mut(slot) {
+                    *losses = 0;
+                }
                 return self.rig.ensure();
             }
         }

@@ -23,7 +23,7 @@ use crate::{
 /// Runs per second of each of the two producers.
 const RATE: u64 = 25;
 /// Runs at once of a worker that is killed all the time, and of one that is not.
-const HOT_CONCURRENCY: usize = 3;
+const HOT_CONCURRENCY: usize = 2;
 const CALM_CONCURRENCY: usize = 8;
 /// Deaf owners, each of which tries a stale write every 2 s or so.
 const ZOMBIES: usize = 2;

@@ -122,12 +122,17 @@ fn redone(facts: &Facts<'_>, tasks: &BTreeMap<Task<'_>, Vec<&Execution<'_>>>, fo
             }
         }
     }
+    let branches = branches(facts);
     for redone in owners.values_mut() {
         found.redone += redone.len() as u64;
         redone.sort_by_key(|execution| execution.begin);
         // Branches run side by side; what ran one after the other had a commit between.
         for (at, later) in redone.iter().enumerate() {
-            let earlier = redone.iter().take(at).find(|earlier| earlier.end.at() < later.begin);
+            let ended_before = |earlier: &&&Execution<'_>| {
+                matches!(earlier.end, End::Returned(at) if at < later.begin)
+                    && branches.get(&task(earlier)) == branches.get(&task(later))
+            };
+            let earlier = redone.iter().take(at).find(ended_before);
             if let Some(earlier) = earlier {
                 found.ran_ahead.add(format!(
                     "{} before {} was committed",
@@ -137,6 +142,24 @@ fn redone(facts: &Facts<'_>, tasks: &BTreeMap<Task<'_>, Vec<&Execution<'_>>>, fo
             }
         }
     }
+}
+
+/// In which branch each task was, as far as it was completed.
+fn branches<'a>(facts: &Facts<'a>) -> HashMap<Task<'a>, &'a [u32]> {
+    let mut found = HashMap::new();
+    for run in &facts.dump.runs {
+        for event in &run.events {
+            if let Event::NodeCompleted { task, .. } = &event.event {
+                let key = (run.run.as_str(), task.node.as_str(), u64::from(task.visit));
+                found.insert(key, task.branch.as_slice());
+            }
+        }
+    }
+    found
+}
+
+const fn task<'a>(execution: &Execution<'a>) -> Task<'a> {
+    (execution.run, execution.node, execution.visit)
 }
 
 fn died(facts: &Facts<'_>, first: &Execution<'_>, second: &Execution<'_>) -> bool {
