@@ -10,6 +10,7 @@ use holdpoint_executor::GraphSet;
 use holdpoint_graph::{
     BoxFuture, CompiledGraph, FunctionalError, GraphFault, GraphFaults, StateGraph,
 };
+use holdpoint_worker::WorkerConfig;
 
 use crate::{
     args::Cli,
@@ -44,10 +45,32 @@ pub struct App {
     graphs: GraphSet,
     faults: Vec<GraphFaults>,
     default: Option<Action>,
+    tuning: Tuning,
 }
 
 /// What a program does when it is called without a command.
 type Action = Arc<dyn Fn(Desk) -> BoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
+
+/// What a program changes of its workers' settings.
+#[derive(Clone, Default)]
+pub(crate) struct Tuning(Option<Arc<Change>>);
+
+type Change = dyn Fn(&mut WorkerConfig) + Send + Sync;
+
+impl Tuning {
+    /// Changes the settings.
+    pub(crate) fn apply(&self, config: &mut WorkerConfig) {
+        if let Some(change) = &self.0 {
+            change(config);
+        }
+    }
+}
+
+impl fmt::Debug for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tuning").field(&self.0.is_some()).finish()
+    }
+}
 
 /// What [`App::graph`] takes: a graph, or the attempt to make one.
 ///
@@ -104,6 +127,7 @@ impl fmt::Debug for App {
             .field("graphs", &self.graphs)
             .field("faults", &self.faults)
             .field("has_default", &self.default.is_some())
+            .field("tuning", &self.tuning)
             .finish()
     }
 }
@@ -134,6 +158,17 @@ impl App {
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         self.default = Some(Arc::new(move |desk| Box::pin(action(desk))));
+        self
+    }
+
+    /// Changes the settings of the program's workers, beyond what the command line offers. It gets
+    /// the defaults for the lease in force; the other options of the command line go before it.
+    #[must_use]
+    pub fn tune_worker<F>(mut self, change: F) -> Self
+    where
+        F: Fn(&mut WorkerConfig) + Send + Sync + 'static,
+    {
+        self.tuning = Tuning(Some(Arc::new(change)));
         self
     }
 
@@ -173,6 +208,7 @@ impl App {
             settings,
             graphs: self.graphs,
             faults: self.faults,
+            tuning: self.tuning,
             program: called(args, &program),
             args: args.get(1..).unwrap_or_default().to_vec(),
         };

@@ -7,6 +7,7 @@ use holdpoint_graph::{Code, GraphFaults, Refusal, RunId, limits};
 use holdpoint_producer::{Producer, parse_duration};
 
 use crate::{
+    app::Tuning,
     failure::{Failure, Stop},
     out::Out,
     place::{self, Access},
@@ -24,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) graphs: GraphSet,
     /// What is wrong with the others.
     pub(crate) faults: Vec<GraphFaults>,
+    /// What the program changes of its workers' settings.
+    pub(crate) tuning: Tuning,
     /// The program's name as people call it.
     pub(crate) program: String,
     /// What the program was called with, without its name.

@@ -56,6 +56,7 @@ pub(crate) struct Facts {
     pub(crate) run: RunId,
     pub(crate) session: Option<SessionId>,
     pub(crate) epoch: u64,
+    pub(crate) nonce: String,
     pub(crate) deadline_ms: Option<i64>,
     pub(crate) config: ExecutorConfig,
     pub(crate) control: Control,

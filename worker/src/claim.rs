@@ -172,6 +172,9 @@ impl ClaimLoop {
 
     /// Claims, and repeats the same claim until its outcome is known. None when the worker is to
     /// end before that. The call under way is not dropped: it may be answered with runs.
+    ///
+    /// A reply that took longer than a worker may act under its lease is of no use: the same claim
+    /// again brings the same runs under leases that begin anew.
     async fn ask(&mut self, asked: &Asked) -> Option<(Claims, std::time::Instant)> {
         loop {
             let sent = self.clock.monotonic();
@@ -179,7 +182,14 @@ impl ClaimLoop {
             let error = match self.store.claim(&asked.request).await {
                 Ok(claims) => {
                     self.troubles.over();
-                    return Some((claims, sent + self.config.hold()));
+                    let may_act_until = sent + self.config.hold();
+                    if claims.runs.is_empty() || self.clock.monotonic() < may_act_until {
+                        return Some((claims, may_act_until));
+                    }
+                    if self.stop.is_cancelled() {
+                        return None;
+                    }
+                    continue;
                 }
                 Err(error) => error,
             };

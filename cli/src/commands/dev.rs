@@ -40,7 +40,7 @@ pub(crate) async fn work_here(
     store: Arc<dyn Store>,
     flags: &args::worker::Worker,
 ) -> Result<(), Stop> {
-    let config = config(flags)?;
+    let config = config(flags, &context.tuning)?;
     let live = Arc::new(Live::new(context.out, context.asker()));
     let executor = QueuedExecutor::new(Arc::clone(&store), Arc::new(context.graphs.clone()))
         .with_config(Worker::executor_config(&config))

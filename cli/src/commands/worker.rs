@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use holdpoint_graph::{QueueId, WorkerId};
+use holdpoint_graph::{Code, QueueId, WorkerId};
 use holdpoint_storage::{Clock, Store, SystemClock};
 use holdpoint_worker::{
     ENV_WORKER_ID, Shutdown, SupervisorConfig, Worker, WorkerConfig, WorkerEnd, die_with_parent,
@@ -14,6 +14,7 @@ use holdpoint_worker::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    app::Tuning,
     args,
     context::{Context, block_on, block_on_threads, duration, number},
     failure::{Failure, Stop},
@@ -31,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), Stop> {
     logs::start(&context, "info")?;
     let flags = context.settings.worker(flags);
-    let config = config(&flags)?;
+    let config = config(&flags, &context.tuning)?;
     context.insist_on_good_graphs()?;
     if !context.has_graphs() && !is_child() {
         tracing::warn!("this program has no graphs: it does upkeep and runs nothing");
@@ -42,12 +43,13 @@ pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), 
     block_on(watch(context, config))
 }
 
-/// The settings of a worker, from its options.
-pub(crate) fn config(flags: &args::worker::Worker) -> Result<WorkerConfig, Stop> {
+/// The settings of a worker, from its options and its program.
+pub(crate) fn config(flags: &args::worker::Worker, tuning: &Tuning) -> Result<WorkerConfig, Stop> {
     let mut config = match duration("lease", flags.lease.as_ref())? {
         Some(lease) => WorkerConfig::with_lease(lease),
         None => WorkerConfig::default(),
     };
+    tuning.apply(&mut config);
     if let Some(concurrency) = number("concurrency", flags.concurrency.as_ref())? {
         config.concurrency = concurrency;
     }
@@ -177,7 +179,7 @@ async fn patient_open(
     loop {
         let failure = match place::open(settings, Access::Create).await {
             Ok(store) => return Ok(Some(store)),
-            Err(Stop::Failed(failure)) if failure.code == "E_STORE_UNAVAILABLE" => failure,
+            Err(Stop::Failed(failure)) if is_away(&failure.code) => failure,
             Err(stop) => return Err(stop),
         };
         if said != failure.message {
@@ -190,4 +192,10 @@ async fn patient_open(
         }
         pause = (pause * 2).min(PAUSE_MAX);
     }
+}
+
+/// Whether a store that could not be opened may be there in a moment. Opening one twice is no
+/// harm, so it makes no difference whether the first time got through.
+fn is_away(code: &str) -> bool {
+    [Code::StoreUnavailable, Code::UnknownOutcome].iter().any(|away| away.as_str() == code)
 }
