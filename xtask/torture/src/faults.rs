@@ -22,6 +22,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How many workers a supervisor may lose in a row before it is killed with the next one: each
 /// makes it wait twice as long, up to seconds in which nobody is there to be killed.
 const LOSSES_MAX: u32 = 2;
+/// The time between two kills that are owed.
+const PAY_EVERY_MS: u64 = 60;
 /// The age at which a worker is killed: before it has claimed anything there is nothing to see.
 const GROWN: Duration = Duration::from_millis(150);
 /// What each piece waits on a slow link.
@@ -36,6 +38,8 @@ pub(crate) struct Injector<'a> {
     number: u64,
     /// Kills that found nobody: they wait for whoever comes up first.
     owed: usize,
+    /// When the next of them may follow.
+    pay_at_ms: u64,
     /// How many workers the supervisor of a slot has lost: it waits ever longer before the next.
     losses: [u32; HOT + CALM],
     /// Workers that are stopped: nobody kills them before they have gone on.
@@ -66,6 +70,7 @@ impl<'a> Injector<'a> {
             undo: BTreeMap::new(),
             number: 0,
             owed: 0,
+            pay_at_ms: 0,
             losses: [0; HOT + CALM],
             stopped: Vec::new(),
             told: Told::default(),
@@ -179,10 +184,12 @@ impl<'a> Injector<'a> {
         Ok(false)
     }
 
-    /// Makes up for a kill that found nobody.
+    /// Makes up for a kill that found nobody; never all at once, when a store is back.
     fn pay(&mut self) -> Result<()> {
-        if self.owed > 0 && self.kill_one(self.owed % HOT)? {
+        let now_ms = self.now_ms();
+        if self.owed > 0 && now_ms >= self.pay_at_ms && self.kill_one(self.owed % HOT)? {
             self.owed -= 1;
+            self.pay_at_ms = now_ms + PAY_EVERY_MS;
         }
         Ok(())
     }

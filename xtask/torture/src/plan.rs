@@ -67,7 +67,7 @@ pub(crate) fn plan(seed: u64, seconds: u64, targets: &Targets, store: StoreKind)
     let end_ms = seconds * 1_000;
     let mut plan = Vec::new();
     // What finds nothing to harm does not count, so more is planned.
-    let more = |count: u64| count + count / 10 + 1;
+    let more = |count: u64| count + count / 5 + 1;
     let mut add = |at_ms: u64, fault: Fault| plan.push(Planned { at_ms, fault });
     for fault in
         [(more(targets.store_kills), Fault::StoreKill), (more(targets.power_cuts), Fault::PowerCut)]
@@ -129,7 +129,10 @@ fn in_stretches(chance: &mut Chance, end_ms: u64) -> u64 {
 fn pauses(chance: &mut Chance, end_ms: u64, count: u64) -> Vec<(u64, usize)> {
     let each = count.div_ceil(CALM as u64).max(1);
     let part_ms = end_ms / each;
-    let of_slot = |slot| (0..each).map(move |part| (part * part_ms, slot));
+    // One of them is at work while the other stands.
+    let begin =
+        move |slot: usize, part| part * part_ms + (slot - HOT) as u64 * part_ms / CALM as u64;
+    let of_slot = |slot| (0..each).map(move |part| (begin(slot, part), slot));
     let times = (HOT..HOT + CALM).flat_map(of_slot);
     times.map(|(from_ms, slot)| (from_ms + chance.below(part_ms / 4 + 1), slot)).collect()
 }

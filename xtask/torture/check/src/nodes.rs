@@ -130,7 +130,10 @@ fn redone(facts: &Facts<'_>, tasks: &BTreeMap<Task<'_>, Vec<&Execution<'_>>>, fo
         for (at, later) in redone.iter().enumerate() {
             let ended_before = |earlier: &&&Execution<'_>| {
                 matches!(earlier.end, End::Returned(at) if at < later.begin)
-                    && branches.get(&task(earlier)) == branches.get(&task(later))
+                    && match (branches.get(&task(earlier)), branches.get(&task(later))) {
+                        (Some(one), Some(other)) => one == other,
+                        (None, _) | (_, None) => true,
+                    }
             };
             let earlier = redone.iter().take(at).find(ended_before);
             if let Some(earlier) = earlier {

@@ -201,7 +201,12 @@ fn recovery(found: &Findings) -> Row {
     row(
         "recovery after a worker kill, ms: process p50 / p99 / max; machine p50 / p99 / max",
         format!("p99 < {PROCESS_MS}; p99 ≤ {}", found.machine_ms_max),
-        format!("{}; {}", percentiles(&recovery.process), percentiles(&recovery.machine)),
+        format!(
+            "{}; {}; not judged, the store was away too: {}",
+            percentiles(&recovery.process),
+            percentiles(&recovery.machine),
+            percentiles(&recovery.held)
+        ),
         is_ok,
     )
 }
@@ -246,12 +251,6 @@ fn further(found: &Findings) -> Vec<Row> {
         none(
             "effects under a wrong key or without a class",
             effects.other_key.count + effects.shared_key.count + effects.unclassed.count,
-        ),
-        row(
-            "recovery while the store was away too, ms: p50 / p99 / max (not judged)",
-            "–",
-            percentiles(&found.recovery.held),
-            true,
         ),
         pair("after a cancel: steps / nodes", (cancels.stepped.count, cancels.began.count)),
         none("cancelled and not ended", cancels.unended.count),
