@@ -31,6 +31,7 @@ pub enum Code {
     Json,
     NoCheckpoint,
     NoQuestion,
+    NotAllowed,
     NotFailed,
     NotFound,
     Number,
@@ -65,6 +66,7 @@ pub enum Code {
     UnknownOutcome,
     UnknownVersion,
     Usage,
+    Voted,
 }
 
 impl Code {
@@ -92,6 +94,7 @@ impl Code {
             Self::Json => ("E_JSON", 400),
             Self::NoCheckpoint => ("E_NO_CHECKPOINT", 404),
             Self::NoQuestion => ("E_NO_QUESTION", 404),
+            Self::NotAllowed => ("E_NOT_ALLOWED", 403),
             Self::NotFailed => ("E_NOT_FAILED", 409),
             Self::NotFound => ("E_NOT_FOUND", 404),
             Self::Number => ("E_NUMBER", 400),
@@ -126,6 +129,7 @@ impl Code {
             Self::UnknownOutcome => ("E_UNKNOWN_OUTCOME", 504),
             Self::UnknownVersion => ("E_UNKNOWN_VERSION", 404),
             Self::Usage => ("E_USAGE", 400),
+            Self::Voted => ("E_VOTED", 409),
         }
     }
 

@@ -40,5 +40,5 @@ pub use sessions::SessionView;
 pub use signal::{SignalOutcome, Signalled};
 pub use stats::{GraphView, LaneView, QueueView, ServedView, StatsView, WorkerState, WorkerView};
 pub use time::{Timestamp, format_time, parse_duration, parse_time};
-pub use view::{CountersView, InterruptView, PositionView, ReasonView, RunView, Until};
+pub use view::{CountersView, InterruptView, PositionView, ReasonView, RunView, Until, VoteView};
 pub use why::{Cause, Why};

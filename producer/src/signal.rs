@@ -1,13 +1,13 @@
 //! Answers: to an open question, or to a gate that is yet to open.
 
 use holdpoint_graph::{
-    InterruptId, RequestId, RunId, RunStatus, SessionId, check_answer, printable,
+    Answer, Ballot, Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId,
+    check_answer, printable,
 };
 use holdpoint_storage::{
     Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
 };
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::{
     Decision, Producer, ProducerError, SignalOptions, Timestamp, answer::Target,
@@ -35,6 +35,8 @@ pub struct Signalled {
 pub enum SignalOutcome {
     /// It was: the run goes on.
     Delivered,
+    /// It was, and needs more people to say the same.
+    Voted,
     /// It was not: the answer is kept for the gate's first opening.
     Kept,
 }
@@ -57,6 +59,8 @@ impl Producer {
             by: options.by.clone(),
             at_ms: self.now_ms().await?,
             comment: options.comment.clone(),
+            groups: options.groups.clone(),
+            from: options.from.clone(),
             request: request.to_string(),
         };
         if key.is_some() {
@@ -72,10 +76,10 @@ impl Producer {
             return Err(ProducerError::NotFound { what, id: printable(id, 80) });
         };
         let head = self.head(&run).await?;
-        let address = self.resolved(&head, address, &record.answer).await?;
+        let (address, ballot) = self.resolved(&head, address, &record).await?;
         let args_hash = options.args_hash.clone();
         let body = record.encode();
-        let signal = SignalRequest { run, request, address, args_hash, record: body };
+        let signal = SignalRequest { run, request, address, args_hash, ballot, record: body };
         let reply = self.send(&signal, &record).await?;
         if key.is_some()
             && let Some(done) = self.waits_already(&signal.run, &record).await?
@@ -104,13 +108,13 @@ impl Producer {
     }
 
     /// Makes the address as exact as it can be, so that a repeat cannot meet the next question,
-    /// and checks the answer against the question's schema.
+    /// checks the answer against what the question asks for, and says what it counts as.
     async fn resolved(
         &self,
         head: &RunHead,
         address: Address,
-        answer: &Value,
-    ) -> Result<Address, ProducerError> {
+        record: &SignalRecord,
+    ) -> Result<(Address, Option<Ballot>), ProducerError> {
         let run = &head.run;
         if head.status().is_terminal() {
             let decision = match &address {
@@ -123,24 +127,40 @@ impl Producer {
         let open = self.open_questions(run).await?;
         let fits = |open: &&Open| match &address {
             Address::Interrupt(interrupt) => open.interrupt == *interrupt,
-            Address::Gate(gate) => open.gate.as_ref() == Some(gate),
+            Address::Gate(gate) => open.gate() == Some(gate),
             Address::Only => true,
         };
         let found: Vec<&Open> = open.iter().filter(fits).collect();
         match (found.as_slice(), &address) {
-            ([], Address::Interrupt(_)) => Ok(address),
+            ([], Address::Interrupt(_)) => Ok((address, None)),
             ([], Address::Gate(gate)) => {
-                let schema = self.gate_schema(head, gate).await?;
-                check_answer(schema.as_ref(), answer)?;
-                Ok(address)
+                if let Some(known) = self.known_gate(head, gate).await? {
+                    if known.quorum > 1 {
+                        let why = format!(
+                            "the gate {gate} of run {run} needs {} votes, and takes them once it \
+                             is open",
+                            known.quorum
+                        );
+                        return Err(ProducerError::NoQuestion { run: run.clone(), why });
+                    }
+                    check_answer(known.schema.as_ref(), &record.answer)?;
+                }
+                Ok((address, None))
             }
             ([], Address::Only) => Err(no_question(head)),
             ([one], _) => {
-                check_answer(one.schema.as_ref(), answer)?;
-                Ok(Address::Interrupt(one.interrupt.clone()))
+                let answer = answer_of(record);
+                let ballot = match &one.asked {
+                    Some(asked) => {
+                        asked.check(&answer)?;
+                        asked.ballot(&answer)
+                    }
+                    None => None,
+                };
+                Ok((Address::Interrupt(one.interrupt.clone()), ballot))
             }
             (several, _) => {
-                let named = several.iter().map(|o| (o.interrupt.clone(), o.question.clone()));
+                let named = several.iter().map(|o| (o.interrupt.clone(), o.question()));
                 Err(ProducerError::Ambiguous { run: run.clone(), open: named.collect() })
             }
         }
@@ -183,8 +203,15 @@ impl Producer {
     ) -> Result<Signalled, ProducerError> {
         let run = signal.run.clone();
         match reply {
-            SignalReply::Delivered { interrupt, .. } => Ok(signalled(run, Some(interrupt), record)),
-            SignalReply::Kept { .. } => Ok(signalled(run, None, record)),
+            SignalReply::Delivered { interrupt, is_vote, .. } => {
+                let outcome = if is_vote { SignalOutcome::Voted } else { SignalOutcome::Delivered };
+                Ok(signalled(run, Some(interrupt), record, outcome))
+            }
+            SignalReply::Kept { .. } => Ok(signalled(run, None, record, SignalOutcome::Kept)),
+            SignalReply::Voted => {
+                let by = printable(&record.by, 80);
+                Err(Refusal::new(Code::Voted, "by", format!("{by} has voted already")).into())
+            }
             SignalReply::NotFound => Err(ProducerError::no_run(&run)),
             SignalReply::NoQuestion => Err(no_question(&self.head(&run).await?)),
             SignalReply::ArgsChanged { args_hash } => {
@@ -194,7 +221,7 @@ impl Producer {
                 let known = self.open_questions(&run).await?;
                 let text = |id: &InterruptId| {
                     let question = known.iter().find(|open| open.interrupt == *id);
-                    question.map(|open| open.question.clone()).unwrap_or_default()
+                    question.map(Open::question).unwrap_or_default()
                 };
                 let open = open.into_iter().map(|id| (id.clone(), text(&id))).collect();
                 Err(ProducerError::Ambiguous { run, open })
@@ -255,15 +282,24 @@ pub(crate) fn decision_of(record: &SignalRecord) -> Decision {
     Decision { answer: record.answer.clone(), by: record.by.clone(), at_ms: record.at_ms }
 }
 
+fn answer_of(record: &SignalRecord) -> Answer {
+    Answer {
+        value: record.answer.clone(),
+        by: record.by.clone(),
+        at_ms: record.at_ms,
+        comment: record.comment.clone(),
+        groups: record.groups.clone(),
+        from: record.from.clone(),
+        args_hash: None,
+    }
+}
+
 pub(crate) fn signalled(
     run: RunId,
     interrupt: Option<InterruptId>,
     record: &SignalRecord,
+    outcome: SignalOutcome,
 ) -> Signalled {
-    let outcome = match &interrupt {
-        Some(_) => SignalOutcome::Delivered,
-        None => SignalOutcome::Kept,
-    };
     let (decided_by, at) = (record.by.clone(), Timestamp(record.at_ms));
     Signalled { run, interrupt, outcome, decided_by, at }
 }

@@ -139,20 +139,15 @@ pub(crate) fn approval() -> Value {
 
 /// The question of a gate.
 pub(crate) fn question(id: &str, task: &TaskRef, gate: &str) -> Interrupt {
+    let asked = Question::new("Go on?").schema(approval()).assignee("ann");
+    let id = InterruptId::new(id).unwrap();
     Interrupt {
-        interrupt: InterruptId::new(id).unwrap(),
         task: Some(task.clone()),
         gate: Some(gate.to_owned()),
-        key: None,
         kind: InterruptKind::Gate,
-        question: "Go on?".to_owned(),
-        schema: Some(approval()),
-        allowed: vec!["approve".to_owned(), "reject".to_owned()],
         opened_at_ms: 1_000,
-        deadline_ms: None,
-        default_answer: None,
-        assignees: vec!["ann".to_owned()],
         args_hash: "hash".to_owned(),
+        ..Interrupt::of_question(id, &asked, &State::new())
     }
 }
 
@@ -224,7 +219,7 @@ impl Owner {
             hash: self.chain.hash(),
             snapshot: None,
             consumed,
-            opened: self.progress.open().filter(is_new).map(opened).collect(),
+            opened: self.progress.open().filter(is_new).map(OpenedInterrupt::of).collect(),
             closed: before.iter().map(|b| b.interrupt.clone()).filter(|id| !open(id)).collect(),
             is_progress: true,
             pin: self.progress.fingerprint().cloned(),
@@ -279,10 +274,8 @@ impl Owner {
         self.event(Event::InterruptAnswered {
             interrupt,
             answer: Answer {
-                value: record.answer,
-                by: record.by,
-                at_ms: record.at_ms,
                 comment: record.comment,
+                ..Answer::new(record.answer, record.by, record.at_ms)
             },
             request: record.request,
             outcome: Outcome::Answered,
@@ -300,15 +293,6 @@ impl Owner {
         let (task, next) = (self.task(), Routing::To(END.to_owned()));
         self.event(Event::NodeCompleted { task, patches: Vec::new(), next, counted: true });
         self.finish(Event::RunCompleted, End::Completed).await;
-    }
-}
-
-fn opened(asked: &Interrupt) -> OpenedInterrupt {
-    OpenedInterrupt {
-        interrupt: asked.interrupt.clone(),
-        gate: asked.gate.clone(),
-        args_hash: asked.args_hash.clone(),
-        body: serde_json::to_vec(asked).unwrap(),
     }
 }
 
