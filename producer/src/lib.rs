@@ -2,6 +2,7 @@
 //! follow. Used by the command line and by programs alike; it starts no node.
 
 mod answer;
+mod audit;
 mod attempts;
 mod check;
 mod control;
@@ -12,6 +13,7 @@ mod events;
 mod follow;
 mod fork;
 mod journal;
+mod link;
 mod list;
 mod producer;
 mod questions;
@@ -24,6 +26,7 @@ mod view;
 mod why;
 
 pub use answer::SignalOptions;
+pub use audit::{AuditAct, AuditFault, AuditRow, AuditVerdict};
 pub use attempts::{Attempt, AttemptEnd};
 pub use check::check_tag;
 pub use control::CancelOutcome;
@@ -33,6 +36,7 @@ pub use error::{Decision, ProducerError};
 pub use events::{CheckpointView, EventView, PartialView};
 pub use follow::{Follow, FollowItem};
 pub use fork::{ForkOptions, Resumed};
+pub use link::{Link, LinkKeys, LinkOptions, LinkView};
 pub use list::{GateFilter, GateRow, Rows, RunRow};
 pub use producer::Producer;
 pub use request::RunRequest;

@@ -8,6 +8,7 @@ use holdpoint_storage::{
     Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
 };
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::{
     Decision, Producer, ProducerError, SignalOptions, Timestamp, answer::Target,
@@ -54,15 +55,7 @@ impl Producer {
         let key = options.key.as_ref().map(RequestId::new).transpose()?;
         let request = key.clone().unwrap_or_else(|| Random.request_id());
         let runs = self.target(&options.target).await?;
-        let record = SignalRecord {
-            answer,
-            by: options.by.clone(),
-            at_ms: self.now_ms().await?,
-            comment: options.comment.clone(),
-            groups: options.groups.clone(),
-            from: options.from.clone(),
-            request: request.to_string(),
-        };
+        let record = self.record(options, answer, &request).await?;
         if key.is_some() {
             for run in &runs {
                 if let Some(done) = self.done_before(run, &record).await? {
@@ -80,13 +73,63 @@ impl Producer {
         let args_hash = options.args_hash.clone();
         let body = record.encode();
         let signal = SignalRequest { run, request, address, args_hash, ballot, record: body };
-        let reply = self.send(&signal, &record).await?;
+        let (reply, _) = self.send(&signal, &record).await?;
         if key.is_some()
             && let Some(done) = self.waits_already(&signal.run, &record).await?
         {
             return done;
         }
         Ok(reply)
+    }
+
+    /// Answers a question with a request that may be used once: a second use is refused, whoever
+    /// was first.
+    pub(crate) async fn signal_once(
+        &self,
+        options: &SignalOptions,
+        id: &RequestId,
+    ) -> Result<Signalled, ProducerError> {
+        let used = || Refusal::new(Code::LinkUsed, "token", "was used already");
+        let (answer, address) = (options.checked_answer()?.clone(), options.address()?);
+        let (Target::Run(run) | Target::Session(run)) = &options.target;
+        let run = RunId::new(run)?;
+        let record = self.record(options, answer, id).await?;
+        if self.done_before(&run, &record).await?.is_some() {
+            return Err(used().into());
+        }
+        let head = self.head(&run).await?;
+        let (address, ballot) = self.resolved(&head, address, &record).await?;
+        let (request, args_hash) = (id.clone(), options.args_hash.clone());
+        let body = record.encode();
+        let signal =
+            SignalRequest { run: run.clone(), request, address, args_hash, ballot, record: body };
+        match self.send(&signal, &record).await {
+            Ok((_, true)) => Err(used().into()),
+            Ok((reply, false)) => Ok(reply),
+            Err(error @ ProducerError::UnknownOutcome { .. }) => Err(error),
+            // The run may have taken the other use of it and gone on.
+            Err(error) => match self.done_before(&run, &record).await? {
+                Some(_) => Err(used().into()),
+                None => Err(error),
+            },
+        }
+    }
+
+    async fn record(
+        &self,
+        options: &SignalOptions,
+        answer: Value,
+        request: &RequestId,
+    ) -> Result<SignalRecord, ProducerError> {
+        Ok(SignalRecord {
+            answer,
+            by: options.by.clone(),
+            at_ms: self.now_ms().await?,
+            comment: options.comment.clone(),
+            groups: options.groups.clone(),
+            from: options.from.clone(),
+            request: request.to_string(),
+        })
     }
 
     /// The run that is meant, and behind it another that a repeated request may have been for.
@@ -166,19 +209,24 @@ impl Producer {
         }
     }
 
-    /// Sends the answer. After an unknown outcome it looks for it before it sends it again: the
-    /// run may have taken it meanwhile and stand at its next question.
+    /// Sends the answer, and says whether the request had been taken before this call. After an
+    /// unknown outcome it looks for it before it sends it again: the run may have taken it
+    /// meanwhile and stand at its next question.
     async fn send(
         &self,
         signal: &SignalRequest,
         record: &SignalRecord,
-    ) -> Result<Signalled, ProducerError> {
+    ) -> Result<(Signalled, bool), ProducerError> {
         let mut tries = self.tries();
         let mut is_unknown = false;
         loop {
             let call = self.store().signal(signal);
             let error = match self.attempt(Some(&signal.request), &tries, call).await {
-                Ok(reply) => return self.told(signal, record, reply).await,
+                Ok(reply) => {
+                    let is_repeat = matches!(&reply, SignalReply::Delivered { is_repeat: true, .. });
+                    let told = self.told(signal, record, reply).await?;
+                    return Ok((told, is_repeat && !is_unknown));
+                }
                 Err(error) => error,
             };
             is_unknown |= matches!(error, StoreError::UnknownOutcome { .. });
@@ -190,7 +238,7 @@ impl Producer {
                 });
             }
             if is_unknown && let Ok(Some(done)) = self.done_before(&signal.run, record).await {
-                return done;
+                return done.map(|done| (done, false));
             }
         }
     }
@@ -273,7 +321,7 @@ fn interrupt_of(address: &Address) -> Option<InterruptId> {
     }
 }
 
-fn no_question(head: &RunHead) -> ProducerError {
+pub(crate) fn no_question(head: &RunHead) -> ProducerError {
     let why = format!("the run {} is {} and asks nothing", head.run, head.status().as_str());
     ProducerError::NoQuestion { run: head.run.clone(), why }
 }

@@ -69,7 +69,8 @@ async fn send(context: &Context, options: SignalOptions) -> Result<(), Stop> {
     context.out.show(&done, || human(context, &done))
 }
 
-fn human(context: &Context, done: &Signalled) -> String {
+/// How an answer that was taken is told.
+pub(crate) fn human(context: &Context, done: &Signalled) -> String {
     let run = context.out.paint.bold(done.run.as_str());
     let by = holdpoint_graph::printable(&done.decided_by, 80);
     match done.outcome {

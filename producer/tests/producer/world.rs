@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use holdpoint_graph::{
     Answer, Beginning, END, End, Event, Fingerprint, Interrupt, InterruptId, InterruptKind,
-    Namespace, Outcome, Patch, Progress, Routing, RunId, RunStatus, State, TaskRef, WorkerId,
+    Namespace, Outcome, Patch, Progress, Question, Routing, RunId, RunStatus, State, TaskRef, WorkerId,
 };
 use holdpoint_producer::{Producer, ProducerError, RunRequest};
 use holdpoint_storage::{
@@ -25,6 +25,10 @@ pub(crate) fn run(id: &str) -> RunId {
     RunId::new(id).unwrap()
 }
 
+pub(crate) fn question_id(id: &str) -> InterruptId {
+    InterruptId::new(id).unwrap()
+}
+
 pub(crate) fn print(id: &str) -> Fingerprint {
     Fingerprint::from_text(&format!("{id:0>26}"))
 }
@@ -40,7 +44,11 @@ pub(crate) fn json_of(value: &impl serde::Serialize) -> Value {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let namespace = Namespace::new("test").unwrap();
+        Self::in_namespace("test").await
+    }
+
+    pub(crate) async fn in_namespace(name: &str) -> Self {
+        let namespace = Namespace::new(name).unwrap();
         let config = SqliteConfig::new(Location::Memory, namespace.clone());
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(config).await.unwrap());
         let producer = Producer::new(Arc::clone(&store));
