@@ -2,6 +2,7 @@
 //! bad one gets the same code whether it comes by the command line, a batch or HTTP.
 
 pub(crate) mod enqueue;
+pub(crate) mod gates;
 pub(crate) mod graphs;
 pub(crate) mod runs;
 pub(crate) mod worker;
@@ -75,6 +76,8 @@ pub(crate) enum Command {
     Reject(runs::Decision),
     /// List the open questions
     Gates(Gates),
+    /// Show who decided what in a run, or check that no record was altered
+    Audit(Audit),
     /// Look at sessions
     #[command(subcommand)]
     Sessions(Sessions),
@@ -94,7 +97,11 @@ pub(crate) enum Command {
 
 /// Which questions.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Gates {
+    /// What to do with one, in place of listing them
+    #[command(subcommand)]
+    pub(crate) command: Option<gates::GatesCommand>,
     /// Of this graph only
     #[arg(long)]
     pub(crate) graph: Option<String>,
@@ -107,6 +114,17 @@ pub(crate) struct Gates {
     /// Go on after this cursor
     #[arg(long, value_name = "CURSOR")]
     pub(crate) after: Option<String>,
+}
+
+/// Whose record of decisions.
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// The run
+    #[arg(required_unless_present = "verify")]
+    pub(crate) run: Option<String>,
+    /// Check the journal of the run, or of all runs; exit 3 names the first altered record
+    #[arg(long)]
+    pub(crate) verify: bool,
 }
 
 /// What to do with sessions.

@@ -1,6 +1,7 @@
 //! The commands: one file for each, or for a few that belong together.
 
 mod answer;
+mod audit;
 mod bulk;
 mod dev;
 mod doctor;
@@ -43,6 +44,7 @@ pub(crate) fn run(command: Command, context: Context) -> Result<(), Stop> {
         | Command::Approve(_)
         | Command::Reject(_)
         | Command::Gates(_)
+        | Command::Audit(_)
         | Command::Sessions(_)
         | Command::Graphs(_)
         | Command::Workers
@@ -77,6 +79,7 @@ async fn one_shot(command: Command, context: Context) -> Result<(), Stop> {
         Command::Approve(args) => answer::decide(&context, &args, true).await,
         Command::Reject(args) => answer::decide(&context, &args, false).await,
         Command::Gates(args) => gates::run(&context, &args).await,
+        Command::Audit(args) => audit::run(&context, &args).await,
         Command::Sessions(args) => sessions::run(&context, args).await,
         Command::Graphs(args) => graphs::run(&context, args).await,
         Command::Workers => upkeep::workers(&context).await,

@@ -45,6 +45,17 @@ impl Live {
                 let text = format!("answered {} by {}", answer.value, answer.by);
                 paint.cyan(&printable(&text, 300))
             }
+            Event::VoteCast { vote, .. } => {
+                let text = format!("vote {} by {}", vote.value, vote.by);
+                paint.cyan(&printable(&text, 300))
+            }
+            Event::InterruptReminded { also, .. } => {
+                let also = match also.as_slice() {
+                    [] => String::new(),
+                    names => format!(", now asked too: {}", names.join(", ")),
+                };
+                paint.yellow(&printable(&format!("reminded{also}"), 300))
+            }
             Event::WorkerLost { evidence, .. } => {
                 paint.red(&printable(&format!("lost its worker: {evidence}"), 300))
             }

@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use holdpoint_graph::{
-    Event, InterruptId, Namespace, Progress,
+    Event, Interrupt, InterruptId, Namespace, Progress,
     limits::{SNAPSHOT_FACTOR, SNAPSHOT_FLOOR_BYTES},
 };
 use holdpoint_storage::{
@@ -216,14 +216,20 @@ impl Journal {
     }
 
     fn opened(&self, progress: &Progress) -> Vec<OpenedInterrupt> {
-        let new = progress.open().filter(|open| !self.stored_open.contains(&open.interrupt));
-        let opened = new.map(|open| OpenedInterrupt {
-            interrupt: open.interrupt.clone(),
-            gate: open.gate.clone(),
-            args_hash: open.args_hash.clone(),
-            body: serde_json::to_vec(open).expect("a question always has a text"),
-        });
-        opened.collect()
+        let is_new = |open: &&Interrupt| {
+            !self.stored_open.contains(&open.interrupt) || self.has_changed(&open.interrupt)
+        };
+        progress.open().filter(is_new).map(OpenedInterrupt::of).collect()
+    }
+
+    /// Whether an open question has a vote or a reminder more than the stored one.
+    fn has_changed(&self, question: &InterruptId) -> bool {
+        self.pending.iter().any(|(_, event)| match event {
+            Event::VoteCast { interrupt, .. } | Event::InterruptReminded { interrupt, .. } => {
+                interrupt == question
+            }
+            _ => false,
+        })
     }
 
     /// Tells the listeners what is durable now.

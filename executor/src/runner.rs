@@ -122,6 +122,8 @@ impl Runner {
             by: by.to_owned(),
             at_ms: self.store.now_ms().await?,
             comment: None,
+            groups: Vec::new(),
+            from: Some("runner".to_owned()),
             request: request.to_string(),
         };
         let request = SignalRequest {
@@ -129,6 +131,7 @@ impl Runner {
             request,
             address: Address::Interrupt(interrupt),
             args_hash: None,
+            ballot: None,
             record: record.encode(),
         };
         match self.store.signal(&request).await? {

@@ -152,6 +152,8 @@ fn views(run: &RunId, record: &Record) -> Vec<StreamEvent> {
         | Event::NodeRouted { .. }
         | Event::BranchJoined { .. }
         | Event::InterruptAnswered { .. }
+        | Event::VoteCast { .. }
+        | Event::InterruptReminded { .. }
         | Event::StateEdited { .. }
         | Event::Migrated { .. }
         | Event::RunParked { .. }

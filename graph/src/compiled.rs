@@ -82,7 +82,8 @@ impl CompiledGraph {
             self.edges_from(node).iter().flat_map(Edge::targets).map(String::as_str).collect();
         if let Some(node) = self.node(node) {
             all.extend(node.options.goto.iter().map(|goto| goto.target.as_str()));
-            all.extend(node.gate().and_then(|gate| gate.rejection()));
+            let routes = node.gate().into_iter().flat_map(|gate| gate.routes());
+            all.extend(routes.map(|(_, node)| node.as_str()));
         }
         all.sort_unstable();
         all.dedup();
@@ -124,7 +125,7 @@ pub(crate) struct Structure<'a> {
 pub(crate) struct NodeStructure<'a> {
     pub(crate) id: &'a str,
     pub(crate) effect: &'a str,
-    pub(crate) gate: Option<(&'a str, Option<&'a str>)>,
+    pub(crate) gate: Option<(&'a str, &'a [(String, String)])>,
     pub(crate) plain: Vec<&'a str>,
     pub(crate) routes: Vec<(bool, &'a [String])>,
     pub(crate) goto: Vec<&'a str>,

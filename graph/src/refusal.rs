@@ -29,8 +29,13 @@ pub enum Code {
     Id,
     IdempotencyConflict,
     Json,
+    LinkExpired,
+    LinkForeign,
+    LinkInvalid,
+    LinkUsed,
     NoCheckpoint,
     NoQuestion,
+    NotAllowed,
     NotFailed,
     NotFound,
     Number,
@@ -66,6 +71,7 @@ pub enum Code {
     UnknownOutcome,
     UnknownVersion,
     Usage,
+    Voted,
 }
 
 impl Code {
@@ -91,8 +97,13 @@ impl Code {
             Self::Id => ("E_ID", 400),
             Self::IdempotencyConflict => ("E_IDEMPOTENCY_CONFLICT", 409),
             Self::Json => ("E_JSON", 400),
+            Self::LinkExpired => ("E_LINK_EXPIRED", 403),
+            Self::LinkForeign => ("E_LINK_FOREIGN", 403),
+            Self::LinkInvalid => ("E_LINK_INVALID", 403),
+            Self::LinkUsed => ("E_LINK_USED", 403),
             Self::NoCheckpoint => ("E_NO_CHECKPOINT", 404),
             Self::NoQuestion => ("E_NO_QUESTION", 404),
+            Self::NotAllowed => ("E_NOT_ALLOWED", 403),
             Self::NotFailed => ("E_NOT_FAILED", 409),
             Self::NotFound => ("E_NOT_FOUND", 404),
             Self::Number => ("E_NUMBER", 400),
@@ -128,6 +139,7 @@ impl Code {
             Self::UnknownOutcome => ("E_UNKNOWN_OUTCOME", 504),
             Self::UnknownVersion => ("E_UNKNOWN_VERSION", 404),
             Self::Usage => ("E_USAGE", 400),
+            Self::Voted => ("E_VOTED", 409),
         }
     }
 

@@ -1,6 +1,6 @@
 //! How the nodes of an inlined sub-graph see the state: some keys under other names.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::State;
@@ -13,7 +13,7 @@ use crate::State;
 /// let mapping = KeyMapping::new().map("order_text", "text");
 /// # let _ = mapping;
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KeyMapping {
     pairs: Vec<(String, String)>,
@@ -77,14 +77,16 @@ impl KeyMapping {
 }
 
 /// The mappings that lie between a node and the run's state, outermost first.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct KeyView {
     layers: Vec<KeyMapping>,
 }
 
 impl KeyView {
-    pub(crate) fn is_plain(&self) -> bool {
+    /// Whether it changes nothing.
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
         self.layers.is_empty()
     }
 

@@ -32,5 +32,7 @@ mod scale;
 mod sends;
 #[path = "engine/subgraphs.rs"]
 mod subgraphs;
+#[path = "engine/votes.rs"]
+mod votes;
 #[path = "engine/writes.rs"]
 mod writes;

@@ -24,6 +24,8 @@ pub struct SignalOptions {
     pub(crate) comment: Option<String>,
     pub(crate) key: Option<String>,
     pub(crate) args_hash: Option<String>,
+    pub(crate) groups: Vec<String>,
+    pub(crate) from: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -59,6 +61,8 @@ impl SignalOptions {
             comment: None,
             key: None,
             args_hash: None,
+            groups: Vec::new(),
+            from: None,
         }
     }
 
@@ -102,6 +106,20 @@ impl SignalOptions {
         self
     }
 
+    /// A group that whoever decides speaks for; call it again for further ones.
+    #[must_use]
+    pub fn group(mut self, group: impl Into<String>) -> Self {
+        self.groups.push(group.into());
+        self
+    }
+
+    /// Where the decision was made, for the record: a program, an address.
+    #[must_use]
+    pub fn from(mut self, from: impl Into<String>) -> Self {
+        self.from = Some(from.into());
+        self
+    }
+
     /// A comment for the record.
     #[must_use]
     pub fn comment(mut self, comment: impl Into<String>) -> Self {
@@ -130,6 +148,10 @@ impl SignalOptions {
         json::check_depth(answer).map_err(|refusal| refusal.within("answer"))?;
         at_most("answer", json::to_bytes(answer).len(), ANSWER_BYTES_MAX)?;
         at_most("by", self.by.len(), COMMENT_BYTES_MAX)?;
+        at_most("from", self.from.as_ref().map_or(0, String::len), COMMENT_BYTES_MAX)?;
+        for group in &self.groups {
+            at_most("group", group.len(), COMMENT_BYTES_MAX)?;
+        }
         at_most("comment", self.comment.as_ref().map_or(0, String::len), COMMENT_BYTES_MAX)?;
         Ok(answer)
     }

@@ -137,6 +137,8 @@ impl Attempts {
             | Event::BranchJoined { .. }
             | Event::InterruptOpened { .. }
             | Event::InterruptAnswered { .. }
+            | Event::VoteCast { .. }
+            | Event::InterruptReminded { .. }
             | Event::StateEdited { .. }
             | Event::Migrated { .. }
             | Event::Redriven { .. } => AttemptEnd::Running,

@@ -4,10 +4,13 @@
 //! meanwhile, it is read again and judged anew.
 
 use holdpoint_graph::{
-    Code, Event, Fingerprint, Patch, Progress, Refusal, RequestId, RunId, RunStatus, State, json,
+    Code, Event, Fingerprint, Interrupt, Patch, Progress, Refusal, RequestId, RunId, RunStatus,
+    State, json,
     limits::{COMMENT_BYTES_MAX, STATE_BYTES_MAX},
 };
-use holdpoint_storage::{AppendKind, AppendReply, AppendRequest, Chain, Random, RunHead};
+use holdpoint_storage::{
+    AppendKind, AppendReply, AppendRequest, Chain, OpenedInterrupt, Random, RunHead,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -144,8 +147,13 @@ impl Producer {
         if head.status() != RunStatus::Parked {
             return Err(not_now(&head, "only a parked run can be edited"));
         }
-        let event = Event::StateEdited { patches, by: by.to_owned() };
-        let reply = self.append(&head, &Random.request_id(), &event, &AppendKind::Edit).await?;
+        let mut edited = progress.state().clone();
+        edited.apply(&patches);
+        let shown: Vec<Interrupt> =
+            progress.open().filter_map(|open| open.shown_anew(&edited)).collect();
+        let kind = AppendKind::Edit { shown: shown.iter().map(OpenedInterrupt::of).collect() };
+        let event = Event::StateEdited { patches, by: by.to_owned(), shown };
+        let reply = self.append(&head, &Random.request_id(), &event, &kind).await?;
         match after(&head, reply)? {
             Step::Done(_) => Ok(head.seq),
             Step::Again => {

@@ -6,7 +6,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::{
-    InterruptView, PositionView, Producer, ProducerError, Timestamp, format_time, view::position,
+    InterruptView, PositionView, Producer, ProducerError, Timestamp, VoteView, format_time,
+    view::position,
 };
 
 /// An event with its number, its time, and whose it was.
@@ -117,6 +118,15 @@ fn fields(event: &Event) -> Result<Map<String, Value>, serde_json::Error> {
             fields.insert("decided_by".into(), answer.by.clone().into());
             fields.insert("decided_at".into(), format_time(answer.at_ms).into());
             fields.insert("comment".into(), answer.comment.clone().into());
+            fields.insert("from".into(), answer.from.clone().into());
+            fields.insert("args_hash".into(), answer.args_hash.clone().into());
+        }
+        Event::VoteCast { vote, .. } => {
+            fields.insert("vote".into(), serde_json::to_value(VoteView::from(vote))?);
+        }
+        Event::StateEdited { shown, .. } if !shown.is_empty() => {
+            let shown: Vec<InterruptView> = shown.iter().map(InterruptView::from).collect();
+            fields.insert("shown".into(), serde_json::to_value(shown)?);
         }
         Event::RunStarted { begin: Beginning::Checkpoint { origin, patches, .. }, .. } => {
             // The other run's progress is in the other run; it may be megabytes.
@@ -136,6 +146,7 @@ fn fields(event: &Event) -> Result<Map<String, Value>, serde_json::Error> {
         | Event::NodeRouted { .. }
         | Event::NodeFailed { .. }
         | Event::BranchJoined { .. }
+        | Event::InterruptReminded { .. }
         | Event::StateEdited { .. }
         | Event::RunParked { .. }
         | Event::RunRescheduled { .. }
@@ -228,6 +239,8 @@ const fn is_checkpoint(event: &Event) -> bool {
         | Event::BranchJoined { .. }
         | Event::InterruptOpened { .. }
         | Event::InterruptAnswered { .. }
+        | Event::VoteCast { .. }
+        | Event::InterruptReminded { .. }
         | Event::StateEdited { .. }
         | Event::Migrated { .. }
         | Event::RunCompleted

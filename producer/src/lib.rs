@@ -3,6 +3,7 @@
 
 mod answer;
 mod attempts;
+mod audit;
 mod check;
 mod control;
 mod enqueue;
@@ -12,6 +13,7 @@ mod events;
 mod follow;
 mod fork;
 mod journal;
+mod link;
 mod list;
 mod producer;
 mod questions;
@@ -25,6 +27,7 @@ mod why;
 
 pub use answer::SignalOptions;
 pub use attempts::{Attempt, AttemptEnd};
+pub use audit::{AuditAct, AuditFault, AuditRow, AuditVerdict};
 pub use check::check_tag;
 pub use control::CancelOutcome;
 pub use enqueue::{BatchError, Receipt};
@@ -33,6 +36,7 @@ pub use error::{Decision, ProducerError};
 pub use events::{CheckpointView, EventView, PartialView};
 pub use follow::{Follow, FollowItem};
 pub use fork::{ForkOptions, Resumed};
+pub use link::{Link, LinkKeys, LinkOptions, LinkView};
 pub use list::{GateFilter, GateRow, Rows, RunRow};
 pub use producer::Producer;
 pub use request::RunRequest;
@@ -40,5 +44,5 @@ pub use sessions::SessionView;
 pub use signal::{SignalOutcome, Signalled};
 pub use stats::{GraphView, LaneView, QueueView, ServedView, StatsView, WorkerState, WorkerView};
 pub use time::{Timestamp, format_time, parse_duration, parse_time};
-pub use view::{CountersView, InterruptView, PositionView, ReasonView, RunView, Until};
+pub use view::{CountersView, InterruptView, PositionView, ReasonView, RunView, Until, VoteView};
 pub use why::{Cause, Why};

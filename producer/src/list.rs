@@ -178,7 +178,13 @@ fn gate_row(question: &OpenQuestion) -> GateRow {
             opened_at: Timestamp(question.opened_at_ms),
             deadline: None,
             assignees: Vec::new(),
+            groups: Vec::new(),
+            quorum: 1,
             votes: Vec::new(),
+            args: None,
+            editable: Vec::new(),
+            comment_on: Vec::new(),
+            reminder: None,
             args_hash: String::new(),
         },
     };

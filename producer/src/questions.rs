@@ -1,21 +1,29 @@
 //! What is known of questions: the open ones, the gates of a published graph, and the answers
 //! that were given.
 
-use holdpoint_graph::{Event, Interrupt, InterruptId, RequestId, RunId, limits, nearest};
+use holdpoint_graph::{Answer, Event, Interrupt, InterruptId, RequestId, RunId, limits, nearest};
 use holdpoint_storage::{GraphRecord, OpenQuestion, RunHead, SignalRecord};
 use serde_json::Value;
 
 use crate::{
-    Decision, Producer, ProducerError, Signalled,
+    Decision, Producer, ProducerError, SignalOutcome, Signalled,
     signal::{decision_of, signalled},
 };
 
-/// An open question, as far as an answer needs it.
+/// An open question; what is asked is none when this program cannot read it.
 pub(crate) struct Open {
     pub(crate) interrupt: InterruptId,
-    pub(crate) gate: Option<String>,
-    pub(crate) question: String,
-    pub(crate) schema: Option<Value>,
+    pub(crate) asked: Option<Interrupt>,
+}
+
+impl Open {
+    pub(crate) fn gate(&self) -> Option<&str> {
+        self.asked.as_ref()?.gate.as_deref()
+    }
+
+    pub(crate) fn question(&self) -> String {
+        self.asked.as_ref().map(|asked| asked.question.clone()).unwrap_or_default()
+    }
 }
 
 /// A question as it was stored; none when this program cannot read it.
@@ -36,18 +44,9 @@ impl Producer {
         loop {
             let call = || self.store().questions(Some(run), after.as_ref(), limits::PAGE_MAX);
             let page = self.insist(None, call).await?;
-            open.extend(page.rows.iter().map(|row| {
-                let interrupt = row.interrupt.clone();
-                match stored(row) {
-                    Some(asked) => Open {
-                        interrupt,
-                        gate: asked.gate,
-                        question: asked.question,
-                        schema: asked.schema,
-                    },
-                    None => Open { interrupt, gate: None, question: String::new(), schema: None },
-                }
-            }));
+            let known =
+                |row: &OpenQuestion| Open { interrupt: row.interrupt.clone(), asked: stored(row) };
+            open.extend(page.rows.iter().map(known));
             match page.next {
                 Some(next) => after = Some(next),
                 None => return Ok(open),
@@ -112,15 +111,22 @@ impl Producer {
         }
         let journal = self.journal(run).await?;
         let taken = journal.records.into_iter().find_map(|taken| {
-            let Event::InterruptAnswered { interrupt, answer, request, .. } = taken.event else {
-                return None;
+            let (interrupt, answer, request, outcome) = match taken.event {
+                Event::InterruptAnswered { interrupt, answer, request, .. } => {
+                    (interrupt, answer, request, SignalOutcome::Delivered)
+                }
+                Event::VoteCast { interrupt, vote, request } => {
+                    (interrupt, vote, request, SignalOutcome::Voted)
+                }
+                _ => return None,
             };
-            let comment = answer.comment;
-            let (answer, by, at_ms) = (answer.value, answer.by, answer.at_ms);
-            let first = SignalRecord { answer, by, at_ms, comment, request };
-            (first.request == record.request).then_some((interrupt, first))
+            let Answer { value: answer, by, at_ms, comment, groups, from, args_hash: _ } = answer;
+            let first = SignalRecord { answer, by, at_ms, comment, groups, from, request };
+            (first.request == record.request).then_some((interrupt, first, outcome))
         });
-        Ok(taken.map(|(interrupt, first)| repeated(run, Some(interrupt), &first, record)))
+        Ok(taken.map(|(interrupt, first, outcome)| {
+            repeated(run, Some(interrupt), &first, record, outcome)
+        }))
     }
 
     /// The reply to a request that waits in the run's inbox.
@@ -132,21 +138,26 @@ impl Producer {
         let inbox = self.insist(None, || self.store().inbox(run)).await?;
         let mine = inbox.iter().find_map(|entry| {
             let first = SignalRecord::decode(&entry.record).ok()?;
-            (first.request == record.request).then_some((entry.key.as_str(), first))
+            (first.request == record.request).then_some((entry, first))
         });
-        Ok(mine.map(|(key, first)| {
-            let interrupt = key.strip_prefix('i').and_then(|id| InterruptId::new(id).ok());
-            repeated(run, interrupt, &first, record)
+        Ok(mine.map(|(entry, first)| {
+            let (id, outcome) = match (entry.vote(), entry.key.strip_prefix('i')) {
+                (Some((id, _)), _) => (Some(id), SignalOutcome::Voted),
+                (None, Some(id)) => (Some(id), SignalOutcome::Delivered),
+                (None, None) => (None, SignalOutcome::Kept),
+            };
+            let interrupt = id.and_then(|id| InterruptId::new(id).ok());
+            repeated(run, interrupt, &first, record, outcome)
         }))
     }
 
-    /// The schema of a gate that is not open, from the drawing of the run's graph; none when no
+    /// What is known of a gate that is not open, from the drawing of the run's graph; none when no
     /// drawing is known. A gate that the graph does not have is refused.
-    pub(crate) async fn gate_schema(
+    pub(crate) async fn known_gate(
         &self,
         head: &RunHead,
         gate: &str,
-    ) -> Result<Option<Value>, ProducerError> {
+    ) -> Result<Option<KnownGate>, ProducerError> {
         for is_fresh in [false, true] {
             let published = self.published(is_fresh).await?;
             let mut drawings: Vec<&GraphRecord> = published
@@ -155,17 +166,17 @@ impl Producer {
                 .filter(|record| head.fingerprint.as_ref().is_none_or(|f| *f == record.fingerprint))
                 .collect();
             drawings.sort_by_key(|record| std::cmp::Reverse(record.published_at_ms));
-            let known: Vec<Vec<(String, Option<Value>)>> =
+            let known: Vec<Vec<KnownGate>> =
                 drawings.iter().filter_map(|record| gates(&record.drawing)).collect();
             if known.is_empty() {
                 return Ok(None);
             }
             let mut all = known.iter().flatten();
-            if let Some((_, schema)) = all.find(|(name, _)| name == gate) {
-                return Ok(schema.clone());
+            if let Some(known) = all.find(|known| known.name == gate) {
+                return Ok(Some(known.clone()));
             }
             if is_fresh {
-                let near = nearest(gate, known.iter().flatten().map(|(name, _)| name.as_str()));
+                let near = nearest(gate, known.iter().flatten().map(|known| known.name.as_str()));
                 let near = near.map_or_else(String::new, |near| format!(", did you mean {near}?"));
                 let why = format!("the graph {} has no gate {gate}{near}", head.graph);
                 return Err(ProducerError::NoQuestion { run: head.run.clone(), why });
@@ -181,9 +192,10 @@ fn repeated(
     interrupt: Option<InterruptId>,
     first: &SignalRecord,
     again: &SignalRecord,
+    outcome: SignalOutcome,
 ) -> Result<Signalled, ProducerError> {
     if first.answer == again.answer {
-        return Ok(signalled(run.clone(), interrupt, first));
+        return Ok(signalled(run.clone(), interrupt, first, outcome));
     }
     match RequestId::new(&first.request) {
         Ok(request) => {
@@ -193,9 +205,16 @@ fn repeated(
     }
 }
 
-/// The gates of a drawing with their schemas; none when it does not say of each node what its
-/// gate is.
-fn gates(drawing: &str) -> Option<Vec<(String, Option<Value>)>> {
+/// A gate, as far as a drawing tells.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct KnownGate {
+    pub(crate) name: String,
+    pub(crate) schema: Option<Value>,
+    pub(crate) quorum: u64,
+}
+
+/// The gates of a drawing; none when it does not say of each node what its gate is.
+fn gates(drawing: &str) -> Option<Vec<KnownGate>> {
     let drawing: Value = serde_json::from_str(drawing).ok()?;
     let mut found = Vec::new();
     for node in drawing.get("nodes")?.as_array()? {
@@ -203,7 +222,8 @@ fn gates(drawing: &str) -> Option<Vec<(String, Option<Value>)>> {
         if gate.is_object() {
             let name = gate.get("name").or_else(|| node.get("id"))?.as_str()?;
             let schema = gate.get("schema").filter(|schema| !schema.is_null());
-            found.push((name.to_owned(), schema.cloned()));
+            let quorum = gate.get("quorum").and_then(Value::as_u64).unwrap_or(1);
+            found.push(KnownGate { name: name.to_owned(), schema: schema.cloned(), quorum });
         }
     }
     Some(found)
@@ -217,10 +237,12 @@ mod tests {
     fn gates_are_read_from_a_drawing_that_has_them() {
         let drawing = r#"{"nodes": [{"id": "a", "gate": null},
             {"id": "c", "gate": {"name": "ship", "schema": {"type": "object"}}},
-            {"id": "d", "gate": {"schema": null}}]}"#;
+            {"id": "d", "gate": {"schema": null, "quorum": 2}}]}"#;
         let found = gates(drawing).unwrap();
         let schema = serde_json::json!({ "type": "object" });
-        assert_eq!(found, [("ship".to_owned(), Some(schema)), ("d".to_owned(), None)]);
+        let ship = KnownGate { name: "ship".to_owned(), schema: Some(schema), quorum: 1 };
+        let d = KnownGate { name: "d".to_owned(), schema: None, quorum: 2 };
+        assert_eq!(found, [ship, d]);
         for unknown in ["{}", "no JSON", r#"{"nodes": ["a"]}"#, r#"{"nodes": [{"id": "a"}]}"#] {
             assert_eq!(gates(unknown), None, "{unknown}");
         }

@@ -1,7 +1,8 @@
 //! Answers: to an open question, or to a gate that is yet to open.
 
 use holdpoint_graph::{
-    InterruptId, RequestId, RunId, RunStatus, SessionId, check_answer, printable,
+    Answer, Ballot, Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId,
+    check_answer, printable,
 };
 use holdpoint_storage::{
     Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
@@ -37,6 +38,8 @@ pub struct Signalled {
 pub enum SignalOutcome {
     /// It was: the run goes on.
     Delivered,
+    /// It was, and needs more people to say the same.
+    Voted,
     /// It was not: the answer is kept for the gate's first opening.
     Kept,
 }
@@ -54,13 +57,7 @@ impl Producer {
         let key = options.key.as_ref().map(RequestId::new).transpose()?;
         let request = key.clone().unwrap_or_else(|| Random.request_id());
         let runs = self.target(&options.target).await?;
-        let record = SignalRecord {
-            answer,
-            by: options.by.clone(),
-            at_ms: self.now_ms().await?,
-            comment: options.comment.clone(),
-            request: request.to_string(),
-        };
+        let record = self.record(options, answer, &request).await?;
         if key.is_some() {
             for run in &runs {
                 if let Some(done) = self.done_before(run, &record).await? {
@@ -74,11 +71,11 @@ impl Producer {
             return Err(ProducerError::NotFound { what, id: printable(id, 80) });
         };
         let head = self.head(&run).await?;
-        let address = self.resolved(&head, address, &record.answer).await?;
+        let (address, ballot) = self.resolved(&head, address, &record).await?;
         let args_hash = options.args_hash.clone();
         let body = record.encode();
-        let signal = SignalRequest { run, request, address, args_hash, record: body };
-        let reply = self.send(&signal, &record).await?;
+        let signal = SignalRequest { run, request, address, args_hash, ballot, record: body };
+        let (reply, _) = self.send(&signal, &record).await?;
         if key.is_some() {
             // Stored it is; only whether it is this answer, or another one of the same request.
             let waits = self.waits_already(&signal.run, &record).await;
@@ -87,6 +84,56 @@ impl Producer {
             }
         }
         Ok(reply)
+    }
+
+    /// Answers a question with a request that may be used once: a second use is refused, whoever
+    /// was first.
+    pub(crate) async fn signal_once(
+        &self,
+        options: &SignalOptions,
+        id: &RequestId,
+    ) -> Result<Signalled, ProducerError> {
+        let used = || Refusal::new(Code::LinkUsed, "token", "was used already");
+        let (answer, address) = (options.checked_answer()?.clone(), options.address()?);
+        let (Target::Run(run) | Target::Session(run)) = &options.target;
+        let run = RunId::new(run)?;
+        let record = self.record(options, answer, id).await?;
+        if self.done_before(&run, &record).await?.is_some() {
+            return Err(used().into());
+        }
+        let head = self.head(&run).await?;
+        let (address, ballot) = self.resolved(&head, address, &record).await?;
+        let (request, args_hash) = (id.clone(), options.args_hash.clone());
+        let body = record.encode();
+        let signal =
+            SignalRequest { run: run.clone(), request, address, args_hash, ballot, record: body };
+        match self.send(&signal, &record).await {
+            Ok((_, true)) => Err(used().into()),
+            Ok((reply, false)) => Ok(reply),
+            Err(error @ ProducerError::UnknownOutcome { .. }) => Err(error),
+            // The run may have taken the other use of it and gone on.
+            Err(error) => match self.done_before(&run, &record).await? {
+                Some(_) => Err(used().into()),
+                None => Err(error),
+            },
+        }
+    }
+
+    async fn record(
+        &self,
+        options: &SignalOptions,
+        answer: Value,
+        request: &RequestId,
+    ) -> Result<SignalRecord, ProducerError> {
+        Ok(SignalRecord {
+            answer,
+            by: options.by.clone(),
+            at_ms: self.now_ms().await?,
+            comment: options.comment.clone(),
+            groups: options.groups.clone(),
+            from: options.from.clone(),
+            request: request.to_string(),
+        })
     }
 
     /// The run that is meant, and behind it another that a repeated request may have been for.
@@ -108,13 +155,13 @@ impl Producer {
     }
 
     /// Makes the address as exact as it can be, so that a repeat cannot meet the next question,
-    /// and checks the answer against the question's schema.
+    /// checks the answer against what the question asks for, and says what it counts as.
     async fn resolved(
         &self,
         head: &RunHead,
         address: Address,
-        answer: &Value,
-    ) -> Result<Address, ProducerError> {
+        record: &SignalRecord,
+    ) -> Result<(Address, Option<Ballot>), ProducerError> {
         let run = &head.run;
         if head.status().is_terminal() {
             let decision = match &address {
@@ -127,49 +174,70 @@ impl Producer {
         let open = self.open_questions(run).await?;
         let fits = |open: &&Open| match &address {
             Address::Interrupt(interrupt) => open.interrupt == *interrupt,
-            Address::Gate(gate) => open.gate.as_ref() == Some(gate),
+            Address::Gate(gate) => open.gate() == Some(gate),
             Address::Only => true,
         };
         let found: Vec<&Open> = open.iter().filter(fits).collect();
         match (found.as_slice(), &address) {
-            ([], Address::Interrupt(_)) => Ok(address),
+            ([], Address::Interrupt(_)) => Ok((address, None)),
             ([], Address::Gate(gate)) => {
                 // It answers the first opening, and that may be over.
                 if let Some((interrupt, decision)) = self.gate_decision(run, gate).await? {
                     let (run, interrupt) = (run.clone(), Some(interrupt));
                     return Err(ProducerError::Decided { run, interrupt, decision });
                 }
-                let schema = self.gate_schema(head, gate).await?;
-                check_answer(schema.as_ref(), answer)?;
-                Ok(address)
+                if let Some(known) = self.known_gate(head, gate).await? {
+                    if known.quorum > 1 {
+                        let why = format!(
+                            "the gate {gate} of run {run} needs {} votes, and takes them once it \
+                             is open",
+                            known.quorum
+                        );
+                        return Err(ProducerError::NoQuestion { run: run.clone(), why });
+                    }
+                    check_answer(known.schema.as_ref(), &record.answer)?;
+                }
+                Ok((address, None))
             }
             ([], Address::Only) => Err(no_question(head)),
             ([one], _) => {
-                check_answer(one.schema.as_ref(), answer)?;
-                Ok(Address::Interrupt(one.interrupt.clone()))
+                let answer = answer_of(record);
+                let ballot = match &one.asked {
+                    Some(asked) => {
+                        asked.check(&answer)?;
+                        asked.ballot(&answer)
+                    }
+                    None => None,
+                };
+                Ok((Address::Interrupt(one.interrupt.clone()), ballot))
             }
             (several, _) => {
-                let named = several.iter().map(|o| (o.interrupt.clone(), o.question.clone()));
+                let named = several.iter().map(|o| (o.interrupt.clone(), o.question()));
                 Err(ProducerError::Ambiguous { run: run.clone(), open: named.collect() })
             }
         }
     }
 
-    /// Sends the answer. After an unknown outcome it looks for it before it sends it again: the
-    /// run may have taken it meanwhile and stand at its next question.
+    /// Sends the answer, and says whether the request had been taken before this call. After an
+    /// unknown outcome it looks for it before it sends it again: the run may have taken it
+    /// meanwhile and stand at its next question.
     async fn send(
         &self,
         signal: &SignalRequest,
         record: &SignalRecord,
-    ) -> Result<Signalled, ProducerError> {
+    ) -> Result<(Signalled, bool), ProducerError> {
         let mut tries = self.tries();
         let mut is_unknown = false;
         loop {
             let call = self.store().signal(signal);
             let error = match self.attempt(Some(&signal.request), &tries, call).await {
                 Ok(reply) => {
+                    let is_repeat =
+                        matches!(&reply, SignalReply::Delivered { is_repeat: true, .. });
                     let told = self.told(signal, record, reply).await;
-                    return self.unless_taken(signal, record, told).await;
+                    let is_repeat = is_repeat || told.is_err();
+                    let told = self.unless_taken(signal, record, told).await?;
+                    return Ok((told, is_repeat && !is_unknown));
                 }
                 Err(error) => error,
             };
@@ -184,7 +252,7 @@ impl Producer {
                 });
             }
             if is_unknown && let Ok(Some(done)) = self.done_before(&signal.run, record).await {
-                return done;
+                return done.map(|done| (done, false));
             }
         }
     }
@@ -214,8 +282,15 @@ impl Producer {
     ) -> Result<Signalled, ProducerError> {
         let run = signal.run.clone();
         match reply {
-            SignalReply::Delivered { interrupt, .. } => Ok(signalled(run, Some(interrupt), record)),
-            SignalReply::Kept { .. } => Ok(signalled(run, None, record)),
+            SignalReply::Delivered { interrupt, is_vote, .. } => {
+                let outcome = if is_vote { SignalOutcome::Voted } else { SignalOutcome::Delivered };
+                Ok(signalled(run, Some(interrupt), record, outcome))
+            }
+            SignalReply::Kept { .. } => Ok(signalled(run, None, record, SignalOutcome::Kept)),
+            SignalReply::Voted => {
+                let by = printable(&record.by, 80);
+                Err(Refusal::new(Code::Voted, "by", format!("{by} has voted already")).into())
+            }
             SignalReply::NotFound => Err(ProducerError::no_run(&run)),
             SignalReply::NoQuestion => Err(no_question(&self.head(&run).await?)),
             SignalReply::ArgsChanged { args_hash } => {
@@ -225,7 +300,7 @@ impl Producer {
                 let known = self.open_questions(&run).await?;
                 let text = |id: &InterruptId| {
                     let question = known.iter().find(|open| open.interrupt == *id);
-                    question.map(|open| open.question.clone()).unwrap_or_default()
+                    question.map(Open::question).unwrap_or_default()
                 };
                 let open = open.into_iter().map(|id| (id.clone(), text(&id))).collect();
                 Err(ProducerError::Ambiguous { run, open })
@@ -271,16 +346,18 @@ impl Producer {
 }
 
 /// Whether the question does not take an answer any more, or the run does not.
-const fn is_too_late(error: &ProducerError) -> bool {
-    matches!(
-        error,
-        ProducerError::RunFinal { .. }
-            | ProducerError::Decided { .. }
-            | ProducerError::StaleInterrupt { .. }
-            | ProducerError::NoQuestion { .. }
-            | ProducerError::NotFound { .. }
-            | ProducerError::Store(_)
-    )
+fn is_too_late(error: &ProducerError) -> bool {
+    let has_voted = matches!(error, ProducerError::Refused(no) if no.code() == Code::Voted);
+    has_voted
+        || matches!(
+            error,
+            ProducerError::RunFinal { .. }
+                | ProducerError::Decided { .. }
+                | ProducerError::StaleInterrupt { .. }
+                | ProducerError::NoQuestion { .. }
+                | ProducerError::NotFound { .. }
+                | ProducerError::Store(_)
+        )
 }
 
 fn unknown(signal: &SignalRequest, error: &ProducerError) -> ProducerError {
@@ -295,7 +372,7 @@ fn interrupt_of(address: &Address) -> Option<InterruptId> {
     }
 }
 
-fn no_question(head: &RunHead) -> ProducerError {
+pub(crate) fn no_question(head: &RunHead) -> ProducerError {
     let why = format!("the run {} is {} and asks nothing", head.run, head.status().as_str());
     ProducerError::NoQuestion { run: head.run.clone(), why }
 }
@@ -304,15 +381,24 @@ pub(crate) fn decision_of(record: &SignalRecord) -> Decision {
     Decision { answer: record.answer.clone(), by: record.by.clone(), at_ms: record.at_ms }
 }
 
+fn answer_of(record: &SignalRecord) -> Answer {
+    Answer {
+        value: record.answer.clone(),
+        by: record.by.clone(),
+        at_ms: record.at_ms,
+        comment: record.comment.clone(),
+        groups: record.groups.clone(),
+        from: record.from.clone(),
+        args_hash: None,
+    }
+}
+
 pub(crate) fn signalled(
     run: RunId,
     interrupt: Option<InterruptId>,
     record: &SignalRecord,
+    outcome: SignalOutcome,
 ) -> Signalled {
-    let outcome = match &interrupt {
-        Some(_) => SignalOutcome::Delivered,
-        None => SignalOutcome::Kept,
-    };
     let (decided_by, at) = (record.by.clone(), Timestamp(record.at_ms));
     Signalled { run, interrupt, outcome, decided_by, at }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use holdpoint_graph::{
-    Fingerprint, GraphId, Interrupt, InterruptId, InterruptKind, Origin, Progress, QueueId,
+    Answer, Fingerprint, GraphId, Interrupt, InterruptId, InterruptKind, Origin, Progress, QueueId,
     ReasonCode, RunId, RunStatus, State, TaskStatus,
 };
 use holdpoint_storage::RunHead;
@@ -122,10 +122,52 @@ pub struct InterruptView {
     pub deadline: Option<Timestamp>,
     /// Who is asked.
     pub assignees: Vec<String>,
-    /// The votes so far; the first answer decides, so none wait.
-    pub votes: Vec<Value>,
+    /// Which groups are asked.
+    pub groups: Vec<String>,
+    /// How many different people must give the same answer.
+    pub quorum: u32,
+    /// The votes so far.
+    pub votes: Vec<VoteView>,
+    /// What the decision is about, when the question names keys of the state.
+    pub args: Option<State>,
+    /// The keys of the state that an answer may change.
+    pub editable: Vec<String>,
+    /// The choices that need a comment.
+    pub comment_on: Vec<String>,
+    /// When the next reminder is due.
+    pub reminder: Option<Timestamp>,
     /// The hash of what the decision is about.
     pub args_hash: String,
+}
+
+/// An answer that counts towards a quorum.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VoteView {
+    /// The answer.
+    pub answer: Value,
+    /// Who gave it.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+    /// A comment.
+    pub comment: Option<String>,
+    /// Where it came from.
+    pub from: Option<String>,
+    /// The hash of what it was given for.
+    pub args_hash: Option<String>,
+}
+
+impl From<&Answer> for VoteView {
+    fn from(vote: &Answer) -> Self {
+        Self {
+            answer: vote.value.clone(),
+            by: vote.by.clone(),
+            at: Timestamp(vote.at_ms),
+            comment: vote.comment.clone(),
+            from: vote.from.clone(),
+            args_hash: vote.args_hash.clone(),
+        }
+    }
 }
 
 impl From<&Interrupt> for InterruptView {
@@ -141,7 +183,13 @@ impl From<&Interrupt> for InterruptView {
             opened_at: Timestamp(open.opened_at_ms),
             deadline: open.deadline_ms.map(Timestamp),
             assignees: open.assignees.clone(),
-            votes: Vec::new(),
+            groups: open.groups.clone(),
+            quorum: open.quorum,
+            votes: open.votes.iter().map(VoteView::from).collect(),
+            args: open.args.clone(),
+            editable: open.editable.clone(),
+            comment_on: open.comment_on.clone(),
+            reminder: open.reminders.first().map(|next| Timestamp(next.at_ms)),
             args_hash: open.args_hash.clone(),
         }
     }

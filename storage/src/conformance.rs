@@ -42,6 +42,7 @@ pub mod session;
 pub mod signal;
 pub mod tick;
 pub mod upkeep;
+pub mod votes;
 mod world;
 
 pub use model::Model;
@@ -171,6 +172,12 @@ macro_rules! conformance_tests {
                 early_answer_decides_the_gate
                 answer_moves_only_parked_runs
                 answer_stays_with_its_opening
+                ;
+            votes:
+                votes_decide_together
+                counted_votes_stay_with_their_question
+                an_unread_vote_holds_a_park_back
+                an_edit_shows_a_question_anew
                 ;
             append:
                 cancel_ends_a_waiting_run

@@ -23,6 +23,6 @@ pub use types::{
     ClaimedRun, Claims, CommitReply, CommitRequest, Cursor, Disposition, Durability, EnqueueReply,
     Enqueued, Finding, GraphRecord, IfBusy, InboxEntry, JournalPart, Lane, LaneStats, Lease, Level,
     Loss, NewRun, OpenQuestion, OpenedInterrupt, Page, Partial, Renewal, Retention, RunFilter,
-    RunHead, SessionRecord, SignalReply, SignalRequest, Stats, TickRequest, Ticked, When,
+    RunHead, SessionRecord, SignalReply, SignalRequest, Stats, TickRequest, Ticked, Vote, When,
     WorkerRecord,
 };

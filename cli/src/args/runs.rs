@@ -231,6 +231,9 @@ pub(crate) struct Target {
     /// Who answers [default: the user of the system]
     #[arg(long, value_name = "WHO")]
     pub(crate) by: Option<String>,
+    /// A group that they speak for; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Vec<String>,
     /// A comment
     #[arg(long, value_name = "T", allow_hyphen_values = true)]
     pub(crate) comment: Option<String>,

@@ -53,7 +53,8 @@ fn options(target: &Target) -> Result<SignalOptions, Stop> {
     if let Some(args_hash) = &target.args_hash {
         options = options.args_hash(args_hash);
     }
-    Ok(options.by(who(target.by.as_ref())))
+    options = target.group.iter().fold(options, SignalOptions::group);
+    Ok(options.by(who(target.by.as_ref())).from("cli"))
 }
 
 /// Who acts: whoever is named, or the user of the system.
@@ -68,11 +69,13 @@ async fn send(context: &Context, options: SignalOptions) -> Result<(), Stop> {
     context.out.show(&done, || human(context, &done))
 }
 
-fn human(context: &Context, done: &Signalled) -> String {
+/// How an answer that was taken is told.
+pub(crate) fn human(context: &Context, done: &Signalled) -> String {
     let run = context.out.paint.bold(done.run.as_str());
     let by = holdpoint_graph::printable(&done.decided_by, 80);
     match done.outcome {
         SignalOutcome::Delivered => format!("answered {run} as {by}"),
+        SignalOutcome::Voted => format!("voted on {run} as {by}: it needs more votes"),
         SignalOutcome::Kept => {
             format!("kept for {run} as {by}: the gate takes it when it opens")
         }

@@ -70,7 +70,7 @@ impl RunLoop {
     /// The next time at which something happens by itself while nodes run.
     pub(super) fn next_wake(&self) -> Option<i64> {
         let retries = self.progress.tasks().into_iter().filter_map(|v| v.inner.retry_at_ms());
-        let deadlines = self.progress.open().filter_map(|open| open.deadline_ms);
+        let deadlines = self.progress.open().filter_map(holdpoint_graph::Interrupt::wakes_at_ms);
         let now_ms = self.facts.time.now_ms();
         let later = |at: &i64| *at > now_ms;
         let sleeps = self.sleeping.values().copied();

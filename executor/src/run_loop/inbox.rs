@@ -1,6 +1,6 @@
 //! Answers that wait: each goes to its own question, or stays until that opens.
 
-use holdpoint_graph::{Answer, InterruptId, Outcome};
+use holdpoint_graph::{Answer, Event, InterruptId, Outcome};
 use holdpoint_storage::{InboxEntry, SignalRecord};
 
 use super::RunLoop;
@@ -9,11 +9,16 @@ impl RunLoop {
     /// Takes the answers whose questions are open. Says whether one of them cancels the run.
     pub(super) fn take_inbox(&mut self) -> bool {
         let mut is_cancelled = false;
-        for entry in std::mem::take(&mut self.inbox) {
+        let mut inbox = std::mem::take(&mut self.inbox);
+        // The votes on a question come before the one that decides it.
+        inbox.sort_by_key(|entry| entry.vote().is_none());
+        for entry in inbox {
             match self.question_of(&entry) {
                 Some(question) => is_cancelled |= self.answer(&question, entry),
                 // It answers a gate that is yet to open.
                 None if entry.key.starts_with('g') => self.inbox.push(entry),
+                // It was taken while the question was being decided: it stands in the record.
+                None if entry.vote().is_some() => self.late_vote(entry),
                 // Its question is closed: there is nothing left to answer.
                 None => self.journal.consume(entry.key),
             }
@@ -23,6 +28,10 @@ impl RunLoop {
 
     fn question_of(&self, entry: &InboxEntry) -> Option<InterruptId> {
         let mut open = self.progress.open();
+        if let Some((id, _)) = entry.vote() {
+            let found = open.find(|open| open.interrupt.as_str() == id);
+            return found.map(|open| open.interrupt.clone());
+        }
         let found = match entry.key.split_at_checked(1)? {
             ("i", id) => open.find(|open| open.interrupt.as_str() == id),
             ("g", gate) => open.find(|open| open.gate.as_deref() == Some(gate)),
@@ -31,34 +40,50 @@ impl RunLoop {
         found.map(|open| open.interrupt.clone())
     }
 
-    fn answer(&mut self, question: &InterruptId, entry: InboxEntry) -> bool {
-        let run = &self.facts.run;
-        let record = match SignalRecord::decode(&entry.record) {
+    /// Takes an entry out of the inbox and reads it; none when it was taken before.
+    fn taken(&mut self, entry: InboxEntry) -> Option<(Answer, String)> {
+        let read = SignalRecord::decode(&entry.record);
+        let key = entry.key.clone();
+        self.journal.consume(entry.key);
+        let record = match read {
             Ok(record) => record,
             Err(fault) => {
-                tracing::error!(%run, %question, %fault, "an answer cannot be read; dropped");
-                self.journal.consume(entry.key);
-                return false;
+                let run = &self.facts.run;
+                tracing::error!(%run, %key, %fault, "an answer cannot be read; dropped");
+                return None;
             }
         };
         if self.progress.has_applied(&record.request) {
-            self.journal.consume(entry.key);
-            return false;
+            return None;
         }
         let answer = Answer {
             value: record.answer,
             by: record.by,
             at_ms: record.at_ms,
             comment: record.comment,
+            groups: record.groups,
+            from: record.from,
+            args_hash: None,
         };
-        let taken = self.engine.answer(&mut self.progress, question, answer, &record.request);
-        self.journal.consume(entry.key);
-        match taken {
+        Some((answer, record.request))
+    }
+
+    fn late_vote(&mut self, entry: InboxEntry) {
+        let id = entry.vote().and_then(|(id, _)| InterruptId::new(id).ok());
+        let taken = self.taken(entry);
+        let (Some(interrupt), Some((vote, request))) = (id, taken) else { return };
+        let event = Event::VoteCast { interrupt, vote, request };
+        self.progress.apply(&event).expect("a vote may come late");
+        self.journal.push(event);
+    }
+
+    fn answer(&mut self, question: &InterruptId, entry: InboxEntry) -> bool {
+        let Some((answer, request)) = self.taken(entry) else { return false };
+        let run = &self.facts.run;
+        match self.engine.answer(&mut self.progress, question, answer, &request) {
             Ok(event) => {
                 let is_cancelled = match &event {
-                    holdpoint_graph::Event::InterruptAnswered { outcome, .. } => {
-                        *outcome == Outcome::Cancelled
-                    }
+                    Event::InterruptAnswered { outcome, .. } => *outcome == Outcome::Cancelled,
                     _ => false,
                 };
                 self.journal.push(event);

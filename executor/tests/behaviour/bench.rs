@@ -240,6 +240,8 @@ impl Bench {
             by: "ann".to_owned(),
             at_ms: self.store.now_ms().await.unwrap(),
             comment: None,
+            groups: Vec::new(),
+            from: None,
             request: request.to_string(),
         };
         let request = SignalRequest {
@@ -247,6 +249,7 @@ impl Bench {
             request,
             address,
             args_hash: None,
+            ballot: None,
             record: record.encode(),
         };
         self.store.signal(&request).await.unwrap()

@@ -10,3 +10,4 @@ mod nodes;
 mod runner;
 mod sessions;
 mod shapes;
+mod votes;

@@ -234,8 +234,15 @@ impl<'a> Check<'a> {
             if let Some(why) = self.bad_node_id(gate.name()) {
                 self.fault("bad_id", &node.id, format!("the gate's name {why}"), "rename it");
             }
-            if let Some(target) = gate.rejection() {
-                self.target(&node.id, target, "the gate's rejection");
+            for (choice, target) in gate.routes() {
+                self.target(&node.id, target, &format!("the gate's route for {choice}"));
+            }
+            for choice in gate.stray_routes() {
+                let message = format!("the gate has a route for {choice:?}, which is no choice");
+                self.fault("unknown_choice", &node.id, message, "declare the choice");
+            }
+            for (code, message, fix) in gate.question().faults() {
+                self.fault(code, &node.id, message, fix);
             }
             self.gate_schema(&node.id, gate);
         }
@@ -264,7 +271,8 @@ impl<'a> Check<'a> {
         for node in &self.graph.nodes {
             if let Some(list) = all.get_mut(node.id.as_str()) {
                 list.extend(node.options.goto.iter().map(|goto| goto.target.as_str()));
-                list.extend(node.gate().and_then(Gate::rejection));
+                let routes = node.gate().into_iter().flat_map(Gate::routes);
+                list.extend(routes.map(|(_, node)| node.as_str()));
             }
         }
         all

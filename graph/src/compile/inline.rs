@@ -49,7 +49,7 @@ pub(crate) fn inline(
         }
         node.options.gate = node.options.gate.map(|gate| Gate {
             name: format!("{prefix}/{}", gate.name),
-            reject_to: gate.reject_to.as_deref().map(under),
+            routes: gate.routes.iter().map(|(choice, to)| (choice.clone(), under(to))).collect(),
             question: gate.question,
         });
         outer.nodes.push(node);

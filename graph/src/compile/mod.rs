@@ -77,7 +77,7 @@ fn fingerprint(
     let structures = shapes.iter().map(|(node, (plain, routes))| NodeStructure {
         id: &node.id,
         effect: node.effect().as_str(),
-        gate: node.gate().map(|gate| (gate.name(), gate.rejection())),
+        gate: node.gate().map(|gate| (gate.name(), gate.routes())),
         plain: plain.iter().map(String::as_str).collect(),
         routes: routes.iter().map(|(fan, targets)| (*fan, targets.as_slice())).collect(),
         goto: node.options.goto.iter().map(|goto| goto.target.as_str()).collect(),

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::inline::exit_of;
-use crate::{
-    Answered, END, Edge, EdgeCondition, Gate, GraphFault, Send, StateGraph, builder::Cluster,
-};
+use crate::{Answered, END, Edge, EdgeCondition, GraphFault, Send, StateGraph, builder::Cluster};
 
 /// Ties the open ends of sub-graphs to the edges that leave them, and edges that lead to a
 /// sub-graph to its entry. Innermost prefixes come last, so ends that meet pass outwards.
@@ -65,7 +63,7 @@ fn is_target(graph: &StateGraph, node: &str) -> bool {
     graph.edges.iter().any(|(_, edge)| edge.targets().iter().any(|to| to == node))
         || graph.nodes.iter().any(|n| {
             n.options.goto.iter().any(|goto| goto.target == node)
-                || n.gate().and_then(Gate::rejection) == Some(node)
+                || n.gate().is_some_and(|gate| gate.routes().iter().any(|(_, to)| to == node))
         })
 }
 
@@ -89,9 +87,8 @@ fn redirect(graph: &mut StateGraph, old: &str, new: &str) {
     }
     for node in &mut graph.nodes {
         node.options.goto.iter_mut().for_each(|goto| moved(&mut goto.target));
-        if let Some(target) = node.options.gate.as_mut().and_then(|gate| gate.reject_to.as_mut()) {
-            moved(target);
-        }
+        let routes = node.options.gate.iter_mut().flat_map(|gate| gate.routes.iter_mut());
+        routes.for_each(|(_, target)| moved(target));
     }
 }
 

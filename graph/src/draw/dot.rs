@@ -38,8 +38,9 @@ pub(super) fn write(drawing: &Drawing<'_>) -> String {
                 EdgeKind::Goto => {
                     format!("\"n{number}\" -> {target} [style=dotted, label=\"goto\"];")
                 }
-                EdgeKind::Reject => {
-                    format!("\"g{number}\" -> {target} [style=dashed, label=\"reject\"];")
+                EdgeKind::Choice(choice) => {
+                    let label = quoted(choice);
+                    format!("\"g{number}\" -> {target} [style=dashed, label={label}];")
                 }
             };
             line(&mut out, 1, &edge);

@@ -1,5 +1,7 @@
 //! A graph as data, for whoever draws it in another way.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::{
@@ -12,7 +14,7 @@ pub(super) fn write(drawing: &Drawing<'_>) -> Value {
     let sketch = Sketch::of(drawing.graph);
     let graph = sketch.graph;
     let edges = graph.nodes().flat_map(|node| {
-        let edge = |(to, kind): (&str, super::sketch::EdgeKind)| {
+        let edge = |(to, kind): (&str, super::sketch::EdgeKind<'_>)| {
             json!({ "from": node.id(), "to": to, "kind": kind.as_str() })
         };
         sketch.edges(node).into_iter().map(edge).collect::<Vec<_>>()
@@ -53,6 +55,8 @@ fn of_gate(gate: &Gate) -> Value {
         "name": gate.name(),
         "question": gate.question().template(),
         "schema": gate.question().answer_schema(),
-        "reject_to": gate.rejection(),
+        "reject_to": gate.target("reject"),
+        "routes": gate.routes().iter().cloned().collect::<BTreeMap<_, _>>(),
+        "quorum": gate.question().votes_needed(),
     })
 }

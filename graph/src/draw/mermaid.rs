@@ -91,7 +91,9 @@ fn edges(out: &mut String, sketch: &Sketch<'_>, number: usize, node: &Node) {
                 format!("r{number} -->|\"{each}{}\"| {target}", label(name))
             }
             EdgeKind::Goto => format!("n{number} -.->|\"goto\"| {target}"),
-            EdgeKind::Reject => format!("g{number} -.->|\"reject\"| {target}"),
+            EdgeKind::Choice(choice) => {
+                format!("g{number} -.->|\"{}\"| {target}", label(choice))
+            }
         };
         line(out, 1, &edge);
     }

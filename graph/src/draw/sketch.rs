@@ -6,20 +6,21 @@ use crate::{CompiledGraph, Edge, Gate, Node};
 
 /// What an edge is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EdgeKind {
+pub(super) enum EdgeKind<'a> {
     Plain,
     Route,
     Goto,
-    Reject,
+    /// A choice of the node's gate.
+    Choice(&'a str),
 }
 
-impl EdgeKind {
-    pub(super) const fn as_str(self) -> &'static str {
+impl<'a> EdgeKind<'a> {
+    pub(super) const fn as_str(self) -> &'a str {
         match self {
             Self::Plain => "plain",
             Self::Route => "route",
             Self::Goto => "goto",
-            Self::Reject => "reject",
+            Self::Choice(choice) => choice,
         }
     }
 }
@@ -41,8 +42,8 @@ impl<'a> Sketch<'a> {
         self.numbers.get(node).copied()
     }
 
-    /// The edges that leave a node, the gate's rejection included.
-    pub(super) fn edges(&self, node: &'a Node) -> Vec<(&'a str, EdgeKind)> {
+    /// The edges that leave a node, the gate's choices included.
+    pub(super) fn edges(&self, node: &'a Node) -> Vec<(&'a str, EdgeKind<'a>)> {
         let of_edge = |edge: &'a Edge| {
             let kind = match edge {
                 Edge::Plain { .. } => EdgeKind::Plain,
@@ -52,8 +53,9 @@ impl<'a> Sketch<'a> {
         };
         let edges = self.graph.edges_from(node.id()).iter().flat_map(of_edge);
         let goto = node.options.goto.iter().map(|goto| (goto.target.as_str(), EdgeKind::Goto));
-        let reject = node.gate().and_then(Gate::rejection).map(|to| (to, EdgeKind::Reject));
-        edges.chain(goto).chain(reject).collect()
+        let routes = node.gate().into_iter().flat_map(Gate::routes);
+        let choices = routes.map(|(choice, to)| (to.as_str(), EdgeKind::Choice(choice)));
+        edges.chain(goto).chain(choices).collect()
     }
 
     /// Whether a node's route may answer several targets at once; none: it has no route.

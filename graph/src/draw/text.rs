@@ -73,11 +73,11 @@ fn edges(out: &mut String, sketch: &Sketch<'_>, node: &Node, depth: usize) {
     }
     for (to, kind) in sketch.edges(node) {
         let arrow = match kind {
-            EdgeKind::Plain => "->",
-            EdgeKind::Route if sketch.fans(node) == Some(true) => "?* ->",
-            EdgeKind::Route => "? ->",
-            EdgeKind::Goto => "goto ->",
-            EdgeKind::Reject => "reject ->",
+            EdgeKind::Plain => "->".to_owned(),
+            EdgeKind::Route if sketch.fans(node) == Some(true) => "?* ->".to_owned(),
+            EdgeKind::Route => "? ->".to_owned(),
+            EdgeKind::Goto => "goto ->".to_owned(),
+            EdgeKind::Choice(choice) => format!("{} ->", printable(choice, 80)),
         };
         let to = if to == END { "end" } else { to };
         line(out, depth, &format!("{arrow} {to}"));

@@ -2,8 +2,8 @@
 
 use super::Engine;
 use crate::{
-    Answer, Event, Failure, Interrupt, InterruptId, InterruptKind, Outcome, Progress, TaskRef,
-    Update,
+    Answer, Code, Event, Failure, Interrupt, InterruptId, InterruptKind, Outcome, Patch, Progress,
+    Refusal, TaskRef, Update, limits::STATE_BYTES_MAX,
 };
 
 /// Why an answer cannot be taken.
@@ -14,11 +14,11 @@ pub enum AnswerFault {
     NotOpen(InterruptId),
     /// The answer does not fit the question.
     #[error(transparent)]
-    Unfit(#[from] crate::Refusal),
+    Unfit(#[from] Refusal),
 }
 
 impl Engine {
-    /// Takes the answer to an open question.
+    /// Takes the answer to an open question, or counts it as a vote when that needs more.
     ///
     /// # Errors
     /// When it is not open or does not fit; the progress is unchanged.
@@ -33,9 +33,15 @@ impl Engine {
         request: &str,
     ) -> Result<Event, AnswerFault> {
         let open = progress.question(id).ok_or_else(|| AnswerFault::NotOpen(id.clone()))?;
-        crate::gate::check_answer(open.schema.as_ref(), &answer.value)?;
+        open.check(&answer)?;
         let open = open.clone();
-        self.take(progress, &open, answer, request)
+        if open.decides(&answer) {
+            return self.take(progress, &open, answer, request);
+        }
+        let vote = Answer { args_hash: Some(open.args_hash), ..answer };
+        let event = Event::VoteCast { interrupt: id.clone(), vote, request: request.to_owned() };
+        progress.apply(&event).expect("the question is open");
+        Ok(event)
     }
 
     /// Takes an answer that fits its question.
@@ -47,25 +53,47 @@ impl Engine {
         request: &str,
     ) -> Result<Event, AnswerFault> {
         let outcome = match open.kind {
-            InterruptKind::Gate => self.gate_outcome(open, &answer),
+            InterruptKind::Gate => self.gate_outcome(progress, open, &answer)?,
             InterruptKind::Ask | InterruptKind::Budget => Outcome::Answered,
             InterruptKind::Uncertain => self.uncertain_outcome(progress, open, &answer)?,
             InterruptKind::Stale if answer.value == "cancel" => Outcome::Cancelled,
             InterruptKind::Stale => Outcome::Resumed,
         };
+        let answer = Answer { args_hash: Some(open.args_hash.clone()), ..answer };
         let (interrupt, request) = (open.interrupt.clone(), request.to_owned());
         let event = Event::InterruptAnswered { interrupt, answer, request, outcome };
         progress.apply(&event).expect("the question is open");
         Ok(event)
     }
 
-    fn gate_outcome(&self, open: &Interrupt, answer: &Answer) -> Outcome {
+    fn gate_outcome(
+        &self,
+        progress: &Progress,
+        open: &Interrupt,
+        answer: &Answer,
+    ) -> Result<Outcome, Refusal> {
         let node = open.task.as_ref().and_then(|task| self.graph.node(&task.node));
-        let rejection = node.and_then(crate::Node::gate).and_then(crate::Gate::rejection);
-        match rejection {
-            Some(target) if answer.is_rejection() => Outcome::Rerouted(target.to_owned()),
-            Some(_) | None => Outcome::Answered,
+        let gate = node.and_then(crate::Node::gate);
+        let choice = answer.choice().unwrap_or_default();
+        if let Some(target) = gate.and_then(|gate| gate.target(choice)) {
+            return Ok(Outcome::Rerouted(target.to_owned()));
         }
+        let outside = |key: &str| node.map_or(key.to_owned(), |node| node.view.outer(key));
+        let set = answer.edits();
+        let patches: Vec<Patch> =
+            set.map(|(key, value)| Patch::set(outside(key), value.clone())).collect();
+        if patches.is_empty() {
+            return Ok(Outcome::Answered);
+        }
+        let branch = open.task.as_ref().map(|task| task.branch.as_slice()).unwrap_or_default();
+        let mut state = progress.state_at(branch).cloned().unwrap_or_default();
+        state.apply(&patches);
+        let bytes = state.json_len();
+        if bytes > STATE_BYTES_MAX {
+            let why = format!("makes a state of {bytes} bytes, the limit is {STATE_BYTES_MAX}");
+            return Err(Refusal::new(Code::TooLarge, "answer/set", why));
+        }
+        Ok(Outcome::Edited(patches))
     }
 
     fn uncertain_outcome(
@@ -73,7 +101,7 @@ impl Engine {
         progress: &Progress,
         open: &Interrupt,
         answer: &Answer,
-    ) -> Result<Outcome, crate::Refusal> {
+    ) -> Result<Outcome, Refusal> {
         let result = answer.value.get("result");
         let word = answer.value.as_str().unwrap_or_default();
         match (&open.key, &open.task) {
@@ -97,8 +125,8 @@ impl Engine {
         progress: &Progress,
         task: &TaskRef,
         result: Option<&serde_json::Value>,
-    ) -> Result<Outcome, crate::Refusal> {
-        let no = |why: String| crate::Refusal::new(crate::Code::Schema, "answer.result", why);
+    ) -> Result<Outcome, Refusal> {
+        let no = |why: String| Refusal::new(Code::Schema, "answer.result", why);
         let update = match result {
             None => Update::new(),
             Some(value) => value
@@ -119,9 +147,29 @@ impl Engine {
         let due: Vec<Interrupt> = progress.open().filter(due).cloned().collect();
         let answer = |open: Interrupt| {
             let value = open.default_answer.clone().unwrap_or_default();
-            let answer = Answer { value, by: "deadline".to_owned(), at_ms: now_ms, comment: None };
+            let answer = Answer::new(value, "deadline", now_ms);
             self.take(progress, &open, answer, "deadline").ok()
         };
         due.into_iter().filter_map(answer).collect()
+    }
+
+    /// The reminders whose time has come; of several that came while nobody looked each is told.
+    ///
+    /// # Panics
+    /// Never: the events are made of the progress they are applied to.
+    pub fn remind(&self, progress: &mut Progress, now_ms: i64) -> Vec<Event> {
+        let of_one = |open: &Interrupt| -> Vec<Event> {
+            let due = open.reminders.iter().take_while(|reminder| reminder.at_ms <= now_ms);
+            due.map(|reminder| Event::InterruptReminded {
+                interrupt: open.interrupt.clone(),
+                also: reminder.also.clone(),
+            })
+            .collect()
+        };
+        let events: Vec<Event> = progress.open().flat_map(of_one).collect();
+        for event in &events {
+            progress.apply(event).expect("the question is open and has the reminder");
+        }
+        events
     }
 }

@@ -30,7 +30,7 @@ impl Engine {
         }
         let (mut ready, mut failed, mut has_router) = (Vec::new(), None, false);
         let mut is_router = self.asked_of(crate::Node::is_router);
-        let mut wake_at_ms = progress.open().filter_map(|open| open.deadline_ms).min();
+        let mut wake_at_ms = progress.open().filter_map(crate::Interrupt::wakes_at_ms).min();
         progress.visit_tasks(|branch, inner, status| match status {
             TaskStatus::Failed | TaskStatus::Unrouted => failed = failed.or(Some(inner)),
             TaskStatus::Asked => {}

@@ -34,6 +34,7 @@ impl Engine {
         let id = self.interrupt_id(progress, &task, "gate");
         let interrupt = Interrupt {
             task: Some(task),
+            view: node.view.clone(),
             gate: Some(gate.name().to_owned()),
             kind: InterruptKind::Gate,
             ..Interrupt::of_question(id, gate.question(), &state).opened_at(now_ms)
@@ -61,9 +62,12 @@ impl Engine {
     ) -> Event {
         let id = self.interrupt_id(progress, task, &format!("ask {key}"));
         let state = progress.state_at(&task.branch).cloned().unwrap_or_default();
-        let state = self.graph.node(&task.node).map(|node| node.view(&state)).unwrap_or(state);
+        let node = self.graph.node(&task.node);
+        let view = node.map(|node| node.view.clone()).unwrap_or_default();
+        let state = view.inside(&state);
         let interrupt = Interrupt {
             task: Some(task.clone()),
+            view,
             key: Some(key.to_owned()),
             ..Interrupt::of_question(id, question, &state).opened_at(now_ms)
         };

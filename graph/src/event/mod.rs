@@ -126,12 +126,31 @@ pub enum Event {
         /// What it does.
         outcome: Outcome,
     },
+    /// One of several people that a question needs gave an answer that does not decide yet.
+    VoteCast {
+        /// The question.
+        interrupt: InterruptId,
+        /// The vote.
+        vote: Answer,
+        /// The request that brought it.
+        request: String,
+    },
+    /// Nobody has decided yet, and those who are asked are reminded.
+    InterruptReminded {
+        /// The question.
+        interrupt: InterruptId,
+        /// Who is asked too from now on.
+        also: Vec<String>,
+    },
     /// A person changed the state of a parked run.
     StateEdited {
         /// The change.
         patches: Vec<Patch>,
         /// Who.
         by: String,
+        /// The open questions that are about something else now.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shown: Vec<Interrupt>,
     },
     /// The run parked.
     RunParked {
@@ -198,6 +217,8 @@ impl Event {
             Self::BranchJoined { .. } => "branch_joined",
             Self::InterruptOpened { .. } => "interrupt_opened",
             Self::InterruptAnswered { .. } => "interrupt_answered",
+            Self::VoteCast { .. } => "vote_cast",
+            Self::InterruptReminded { .. } => "interrupt_reminded",
             Self::StateEdited { .. } => "state_edited",
             Self::Migrated { .. } => "migrated",
             Self::RunParked { .. } => "run_parked",
@@ -220,6 +241,8 @@ impl Event {
             | Self::BranchJoined { .. }
             | Self::InterruptOpened { .. }
             | Self::InterruptAnswered { .. }
+            | Self::VoteCast { .. }
+            | Self::InterruptReminded { .. }
             | Self::StateEdited { .. }
             | Self::Migrated { .. }
             | Self::RunParked { .. }

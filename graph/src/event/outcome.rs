@@ -45,6 +45,8 @@ pub enum Beginning {
 pub enum Outcome {
     /// The task gets the answer and may run.
     Answered,
+    /// The state is changed first; then the task gets the answer and may run.
+    Edited(Vec<Patch>),
     /// The task does not run; the run goes on at this node.
     Rerouted(String),
     /// The uncertain task runs again.

@@ -16,9 +16,31 @@ pub struct Answer {
     pub at_ms: i64,
     /// A comment, when one was given.
     pub comment: Option<String>,
+    /// The groups they spoke for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<String>,
+    /// Where the answer came from: a program, an address, the id of a signed link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The hash of what the decision was made about, as the question had it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args_hash: Option<String>,
 }
 
 impl Answer {
+    /// An answer without a comment, for no group, from nowhere in particular.
+    pub fn new(value: impl Into<Value>, by: impl Into<String>, at_ms: i64) -> Self {
+        Self {
+            value: value.into(),
+            by: by.into(),
+            at_ms,
+            comment: None,
+            groups: Vec::new(),
+            from: None,
+            args_hash: None,
+        }
+    }
+
     /// Whether the answer is `{"approve": true}`.
     #[must_use]
     pub fn is_approval(&self) -> bool {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Code;
+use crate::{Code, State};
 
 #[test]
 fn a_question_shows_the_state() {

@@ -37,6 +37,8 @@ impl Progress {
             | Event::BranchJoined { .. }
             | Event::InterruptOpened { .. }
             | Event::InterruptAnswered { .. }
+            | Event::VoteCast { .. }
+            | Event::InterruptReminded { .. }
             | Event::StateEdited { .. } => self.phase == Phase::Active,
             Event::RunCompleted => self.has_arrived(),
             Event::RunFailed { .. } | Event::RunCancelled { .. } => self.end().is_none(),
@@ -92,12 +94,17 @@ impl Progress {
             Event::InterruptOpened { interrupt } => self.ask(interrupt)?,
             Event::InterruptAnswered { interrupt, answer, request, outcome } => {
                 self.answer(interrupt, answer, outcome)?;
-                self.applied.push_back(request.clone());
-                if self.applied.len() > REQUESTS_KEPT {
-                    self.applied.pop_front();
-                }
+                self.remember(request);
             }
-            Event::StateEdited { patches, .. } => self.state.apply(patches),
+            Event::VoteCast { interrupt, vote, request } => {
+                // One that was counted when the question had closed decides nothing.
+                if let Some(open) = self.open.get_mut(interrupt) {
+                    open.votes.push(vote.clone());
+                }
+                self.remember(request);
+            }
+            Event::InterruptReminded { interrupt, also } => self.remind(interrupt, also)?,
+            Event::StateEdited { patches, shown, .. } => self.edit(patches, shown)?,
             Event::Migrated { to, .. } => self.fingerprint = Some(to.clone()),
             Event::RunCompleted => self.end_as(Phase::Completed),
             Event::RunFailed { reason } => self.end_as(Phase::Failed(reason.clone())),
@@ -332,6 +339,11 @@ impl Progress {
                 self.task_mut(&task)?.answered(id, answer);
                 Ok(())
             }
+            Outcome::Edited(patches) => {
+                self.write(&task.branch, patches)?;
+                self.task_mut(&task)?.answered(id, answer);
+                Ok(())
+            }
             Outcome::Rerouted(node) => {
                 self.close(&task);
                 self.advance(&task, &Routing::To(node.clone()))
@@ -356,6 +368,36 @@ impl Progress {
             }
             Outcome::Resumed | Outcome::Cancelled => Ok(()),
         }
+    }
+
+    /// The newest requests are remembered, so that none is taken twice.
+    fn remember(&mut self, request: &str) {
+        self.applied.push_back(request.to_owned());
+        if self.applied.len() > REQUESTS_KEPT {
+            self.applied.pop_front();
+        }
+    }
+
+    fn remind(&mut self, id: &InterruptId, also: &[String]) -> Result<(), String> {
+        let open = self.open.get_mut(id).ok_or_else(|| format!("{id} is not open"))?;
+        if open.reminders.is_empty() {
+            return Err(format!("{id} has no reminder left"));
+        }
+        open.reminders.remove(0);
+        let new = also.iter().filter(|name| !open.assignees.contains(name)).cloned();
+        let new: Vec<String> = new.collect();
+        open.assignees.extend(new);
+        Ok(())
+    }
+
+    fn edit(&mut self, patches: &[Patch], shown: &[Interrupt]) -> Result<(), String> {
+        self.state.apply(patches);
+        for anew in shown {
+            let id = &anew.interrupt;
+            let open = self.open.get_mut(id).ok_or_else(|| format!("{id} is not open"))?;
+            open.clone_from(anew);
+        }
+        Ok(())
     }
 
     fn end_as(&mut self, phase: Phase) {

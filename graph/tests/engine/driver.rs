@@ -371,7 +371,15 @@ impl Driver {
         id: &InterruptId,
         value: Value,
     ) -> Result<(), holdpoint_graph::AnswerFault> {
-        let answer = Answer { value, by: "ann".to_owned(), at_ms: self.now_ms, comment: None };
+        self.try_decide(id, Answer::new(value, "ann", self.now_ms))
+    }
+
+    /// An answer with all that belongs to it.
+    pub(crate) fn try_decide(
+        &mut self,
+        id: &InterruptId,
+        answer: Answer,
+    ) -> Result<(), holdpoint_graph::AnswerFault> {
         let event = self.engine.answer(&mut self.progress, id, answer, "request-1")?;
         self.record([event]);
         self.settle();

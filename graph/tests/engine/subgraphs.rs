@@ -280,7 +280,7 @@ fn gotos_and_rejections_stay_inside_or_leave_by_the_exit() {
     let state = ran(around("g", &inner, KeyMapping::new()), json!({}));
     assert_eq!(state["path"], json!(["p0", "x", "p1"]));
     let edges = around("g", &inner, KeyMapping::new()).compile().unwrap();
-    assert_eq!(edges.node("sub/g").unwrap().gate().unwrap().rejection(), Some("p1"));
+    assert_eq!(edges.node("sub/g").unwrap().gate().unwrap().target("reject"), Some("p1"));
 }
 
 #[test]

@@ -107,7 +107,11 @@ fn an_append_to_what_is_no_list_begins_one() {
         vec![|_| Update::new().set("items", "a"), |_| Update::new().set("items", "b")];
     let graph = fork(lists(), branches).compile().unwrap();
     let mut run = Driver::start(&graph, json!({}));
-    run.apply(Event::StateEdited { patches: vec![Patch::set("items", "text")], by: "a".into() });
+    run.apply(Event::StateEdited {
+        patches: vec![Patch::set("items", "text")],
+        by: "a".into(),
+        shown: vec![],
+    });
     run.run_to_end();
     assert_eq!(run.value("items"), json!(["a", "b"]));
 }

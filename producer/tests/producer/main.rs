@@ -3,6 +3,7 @@
 mod control;
 mod enqueue;
 mod fork;
+mod link;
 mod look;
 mod signal;
 mod trouble;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use holdpoint_graph::{
     Answer, Beginning, END, End, Event, Fingerprint, Interrupt, InterruptId, InterruptKind,
-    Namespace, Outcome, Patch, Progress, Routing, RunId, RunStatus, State, TaskRef, WorkerId,
+    Namespace, Outcome, Patch, Progress, Question, Routing, RunId, RunStatus, State, TaskRef,
+    WorkerId,
 };
 use holdpoint_producer::{Producer, ProducerError, RunRequest};
 use holdpoint_storage::{
@@ -25,6 +26,10 @@ pub(crate) fn run(id: &str) -> RunId {
     RunId::new(id).unwrap()
 }
 
+pub(crate) fn question_id(id: &str) -> InterruptId {
+    InterruptId::new(id).unwrap()
+}
+
 pub(crate) fn print(id: &str) -> Fingerprint {
     Fingerprint::from_text(&format!("{id:0>26}"))
 }
@@ -40,7 +45,11 @@ pub(crate) fn json_of(value: &impl serde::Serialize) -> Value {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let namespace = Namespace::new("test").unwrap();
+        Self::in_namespace("test").await
+    }
+
+    pub(crate) async fn in_namespace(name: &str) -> Self {
+        let namespace = Namespace::new(name).unwrap();
         let config = SqliteConfig::new(Location::Memory, namespace.clone());
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(config).await.unwrap());
         let producer = Producer::new(Arc::clone(&store));
@@ -140,20 +149,15 @@ pub(crate) fn approval() -> Value {
 
 /// The question of a gate.
 pub(crate) fn question(id: &str, task: &TaskRef, gate: &str) -> Interrupt {
+    let asked = Question::new("Go on?").schema(approval()).assignee("ann");
+    let id = InterruptId::new(id).unwrap();
     Interrupt {
-        interrupt: InterruptId::new(id).unwrap(),
         task: Some(task.clone()),
         gate: Some(gate.to_owned()),
-        key: None,
         kind: InterruptKind::Gate,
-        question: "Go on?".to_owned(),
-        schema: Some(approval()),
-        allowed: vec!["approve".to_owned(), "reject".to_owned()],
         opened_at_ms: 1_000,
-        deadline_ms: None,
-        default_answer: None,
-        assignees: vec!["ann".to_owned()],
         args_hash: "hash".to_owned(),
+        ..Interrupt::of_question(id, &asked, &State::new())
     }
 }
 
@@ -225,7 +229,7 @@ impl Owner {
             hash: self.chain.hash(),
             snapshot: None,
             consumed,
-            opened: self.progress.open().filter(is_new).map(opened).collect(),
+            opened: self.progress.open().filter(is_new).map(OpenedInterrupt::of).collect(),
             closed: before.iter().map(|b| b.interrupt.clone()).filter(|id| !open(id)).collect(),
             is_progress: true,
             pin: self.progress.fingerprint().cloned(),
@@ -280,10 +284,9 @@ impl Owner {
         self.event(Event::InterruptAnswered {
             interrupt,
             answer: Answer {
-                value: record.answer,
-                by: record.by,
-                at_ms: record.at_ms,
                 comment: record.comment,
+                from: record.from,
+                ..Answer::new(record.answer, record.by, record.at_ms)
             },
             request: record.request,
             outcome: Outcome::Answered,
@@ -301,15 +304,6 @@ impl Owner {
         let (task, next) = (self.task(), Routing::To(END.to_owned()));
         self.event(Event::NodeCompleted { task, patches: Vec::new(), next, counted: true });
         self.finish(Event::RunCompleted, End::Completed).await;
-    }
-}
-
-fn opened(asked: &Interrupt) -> OpenedInterrupt {
-    OpenedInterrupt {
-        interrupt: asked.interrupt.clone(),
-        gate: asked.gate.clone(),
-        args_hash: asked.args_hash.clone(),
-        body: serde_json::to_vec(asked).unwrap(),
     }
 }
 

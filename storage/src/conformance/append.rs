@@ -12,6 +12,7 @@ use crate::{
     Disposition, Lane, NewRun, When,
 };
 
+const EDIT: AppendKind = AppendKind::Edit { shown: Vec::new() };
 const CANCEL: AppendKind = AppendKind::Cancel { rollback: false };
 
 /// A run that nobody has is cancelled at once, from every state in which it waits.
@@ -93,12 +94,12 @@ pub async fn moved_journal_is_told(bench: &dyn Bench) {
         AppendRequest { previous: good.hash.clone(), ..good.clone() },
         AppendRequest { from: 0, previous: ChainHash::default(), ..good.clone() },
     ] {
-        for kind in [&CANCEL, &AppendKind::Edit] {
+        for kind in [&CANCEL, &EDIT] {
             assert_eq!(world.append(&bad, kind).await.unwrap(), AppendReply::Moved);
         }
     }
     assert_eq!(world.head_of(&run).await, before, "nothing was written");
-    assert_eq!(append(&world, &good, &AppendKind::Edit).await, RunStatus::Parked);
+    assert_eq!(append(&world, &good, &EDIT).await, RunStatus::Parked);
 }
 
 /// A repeat of an append is answered as done with the state of now, and writes nothing.
@@ -121,7 +122,7 @@ pub async fn unknown_run_is_not_found(bench: &dyn Bench) {
     let run = world.created(&new_run("r1")).await;
     let request = AppendRequest { run: id("unknown"), ..world.append_now(&run).await };
     let (from, to) = (structure("v1"), structure("v2"));
-    for kind in [CANCEL, AppendKind::Edit, AppendKind::Redrive, AppendKind::Migrate { from, to }] {
+    for kind in [CANCEL, EDIT, AppendKind::Redrive, AppendKind::Migrate { from, to }] {
         assert_eq!(world.append(&request, &kind).await.unwrap(), AppendReply::NotFound);
     }
 }
@@ -131,20 +132,20 @@ pub async fn only_parked_runs_are_edited(bench: &dyn Bench) {
     let world = World::new(bench).await;
     let parked = world.parked("parked", &[question("q1", None)]).await.head.run;
     let request = world.append_now(&parked).await;
-    assert_eq!(append(&world, &request, &AppendKind::Edit).await, RunStatus::Parked);
+    assert_eq!(append(&world, &request, &EDIT).await, RunStatus::Parked);
     let head = world.head_of(&parked).await;
     assert_eq!((head.seq, &head.hash), (2, &request.hash));
     assert_eq!(world.questions(Some(&parked), None, 9).await.unwrap().rows.len(), 1);
 
     let late = NewRun { start: When::In(HOUR_MS), ..new_run("late") };
     let late = world.created(&late).await;
-    assert_wrong_state(&world, &late, &AppendKind::Edit, RunStatus::Scheduled).await;
+    assert_wrong_state(&world, &late, &EDIT, RunStatus::Scheduled).await;
     let queued = world.created(&new_run("r1")).await;
-    assert_wrong_state(&world, &queued, &AppendKind::Edit, RunStatus::Queued).await;
+    assert_wrong_state(&world, &queued, &EDIT, RunStatus::Queued).await;
     let claimed = world.claim_next().await;
-    assert_wrong_state(&world, &queued, &AppendKind::Edit, RunStatus::Running).await;
+    assert_wrong_state(&world, &queued, &EDIT, RunStatus::Running).await;
     world.end(&claimed, End::Completed).await;
-    assert_wrong_state(&world, &queued, &AppendKind::Edit, RunStatus::Completed).await;
+    assert_wrong_state(&world, &queued, &EDIT, RunStatus::Completed).await;
 }
 
 /// A redriven run begins its counters anew and is claimed with others again.

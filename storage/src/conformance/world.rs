@@ -278,6 +278,7 @@ pub(crate) fn signal_request(run: &RunId, address: Address, record: &str) -> Sig
         request: Random.request_id(),
         address,
         args_hash: None,
+        ballot: None,
         record: record.as_bytes().to_vec(),
     }
 }
@@ -302,6 +303,7 @@ pub(crate) fn question(name: &str, gate: Option<&str>) -> OpenedInterrupt {
         interrupt: id(name),
         gate: gate.map(str::to_owned),
         args_hash: format!("args-of-{name}"),
+        votes: Vec::new(),
         body: format!("{{\"question\":\"{name}\"}}").into_bytes(),
     }
 }

@@ -2,7 +2,7 @@
 
 use holdpoint_graph::{Fingerprint, RequestId, RunId, RunStatus};
 
-use crate::Durability;
+use crate::{Durability, OpenedInterrupt};
 
 /// The hash of a journal up to one event: 16 bytes as 32 hexadecimal digits; of an empty journal
 /// the empty text.
@@ -35,7 +35,10 @@ pub enum AppendKind {
         rollback: bool,
     },
     /// The state of a parked run is edited.
-    Edit,
+    Edit {
+        /// The open questions that are about something else now; others are left out.
+        shown: Vec<OpenedInterrupt>,
+    },
     /// A failed run goes on: its counters of lost workers start anew.
     Redrive,
     /// A queued, scheduled or parked run is pinned to another structure.

@@ -1,10 +1,10 @@
 //! The owner's writes.
 
-use holdpoint_graph::{End, Fingerprint, InterruptId, RequestId, RunStatus};
+use holdpoint_graph::{Ballot, End, Fingerprint, Interrupt, InterruptId, RequestId, RunStatus};
 
 use crate::{ChainHash, Durability, InboxEntry, Lease};
 
-/// A question that opens with a commit.
+/// A question that opens, or that is open and is shown anew: it keeps the time of its opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenedInterrupt {
     /// Its id.
@@ -13,8 +13,40 @@ pub struct OpenedInterrupt {
     pub gate: Option<String>,
     /// The hash of what it is about.
     pub args_hash: String,
+    /// The votes that the question has: which votes of its inbox count no more.
+    pub votes: Vec<Vote>,
     /// The question as it is shown: JSON, opaque to the store.
     pub body: Vec<u8>,
+}
+
+impl OpenedInterrupt {
+    /// The stored form of an open question.
+    ///
+    /// # Panics
+    /// Never: a question always has a text.
+    #[must_use]
+    pub fn of(open: &Interrupt) -> Self {
+        let vote = |vote| {
+            let Ballot { voter, choice, .. } = open.ballot(vote)?;
+            Some(Vote { choice, voter })
+        };
+        Self {
+            interrupt: open.interrupt.clone(),
+            gate: open.gate.clone(),
+            args_hash: open.args_hash.clone(),
+            votes: open.votes.iter().filter_map(vote).collect(),
+            body: serde_json::to_vec(open).expect("a question always has a text"),
+        }
+    }
+}
+
+/// A vote that was counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vote {
+    /// What for: a word without blanks and bars.
+    pub choice: String,
+    /// Who voted: likewise.
+    pub voter: String,
 }
 
 /// What a commit does with the run.
@@ -58,7 +90,7 @@ pub struct CommitRequest {
     pub snapshot: Option<Vec<u8>>,
     /// The inbox keys whose answers the records hold.
     pub consumed: Vec<String>,
-    /// The questions that open.
+    /// The questions that open or are shown anew.
     pub opened: Vec<OpenedInterrupt>,
     /// The questions that close.
     pub closed: Vec<InterruptId>,

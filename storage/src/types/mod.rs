@@ -11,7 +11,7 @@ mod upkeep;
 
 pub use append::{AppendKind, AppendReply, AppendRequest, ChainHash};
 pub use claim::{ClaimRequest, ClaimedRun, Claims, Lease, Loss, Renewal};
-pub use commit::{CommitReply, CommitRequest, Disposition, OpenedInterrupt};
+pub use commit::{CommitReply, CommitRequest, Disposition, OpenedInterrupt, Vote};
 pub use enqueue::{EnqueueReply, Enqueued, IfBusy, NewRun};
 pub use head::{
     CancelWish, Cursor, JournalPart, OpenQuestion, Page, Partial, RunFilter, RunHead, SessionRecord,

@@ -1,8 +1,8 @@
 //! Answers to questions, and what becomes of them.
 
-use holdpoint_graph::{InterruptId, RequestId, RunId, RunStatus};
+use holdpoint_graph::{Ballot, InterruptId, RequestId, RunId, RunStatus};
 
-use crate::Durability;
+use crate::{Durability, Vote};
 
 /// Which question a signal answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +26,9 @@ pub struct SignalRequest {
     pub address: Address,
     /// The hash of what the decision was made about, when the caller knows it.
     pub args_hash: Option<String>,
+    /// What the answer counts as, when the question needs several. It is then one vote, and the
+    /// answer only when as many as it needs are there with it.
+    pub ballot: Option<Ballot>,
     /// The answer, opaque to the store.
     pub record: Vec<u8>,
 }
@@ -37,9 +40,15 @@ pub enum SignalReply {
     Delivered {
         /// The question.
         interrupt: InterruptId,
+        /// Whether it is one vote of several, which does not decide.
+        is_vote: bool,
+        /// Whether this request had brought it before.
+        is_repeat: bool,
         /// The level of the acknowledgement.
         durability: Durability,
     },
+    /// This voter has voted already.
+    Voted,
     /// The gate is not open; the answer is kept for its first opening.
     Kept {
         /// The level of the acknowledgement.
@@ -76,7 +85,8 @@ pub enum SignalReply {
 /// A signal that waits in a run's inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxEntry {
-    /// `i` and an interrupt's id, or `g` and a gate's name.
+    /// `i` and an interrupt's id, `g` and a gate's name, or `v` and an interrupt's id, a choice
+    /// and a voter.
     pub key: String,
     /// The record, as the signal brought it.
     pub record: Vec<u8>,
@@ -87,6 +97,20 @@ impl InboxEntry {
     #[must_use]
     pub fn of_interrupt(interrupt: &InterruptId) -> String {
         format!("i{interrupt}")
+    }
+
+    /// The inbox key of a vote that does not decide.
+    #[must_use]
+    pub fn of_vote(interrupt: &InterruptId, ballot: &Ballot) -> String {
+        format!("v{interrupt}|{}|{}", ballot.choice, ballot.voter)
+    }
+
+    /// The id of the question and the voter, when the key is a vote's.
+    #[must_use]
+    pub fn vote(&self) -> Option<(&str, Vote)> {
+        let (interrupt, rest) = self.key.strip_prefix('v')?.split_once('|')?;
+        let (choice, voter) = rest.split_once('|')?;
+        Some((interrupt, Vote { choice: choice.to_owned(), voter: voter.to_owned() }))
     }
 
     /// The inbox key of an answer that waits for a gate to open.

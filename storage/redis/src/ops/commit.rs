@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use holdpoint_graph::{End, RunId};
-use holdpoint_storage::{Commit, CommitReply, CommitRequest, Disposition, InboxEntry, StoreResult};
+use holdpoint_storage::{
+    Commit, CommitReply, CommitRequest, Disposition, InboxEntry, OpenedInterrupt, StoreResult,
+};
 use redis::Value;
 
 use super::digest;
@@ -112,6 +114,15 @@ fn disposition(disposition: Disposition) -> String {
     }
 }
 
+/// A question that opens or is shown anew, as the scripts take it.
+pub(super) fn push_question(call: &mut Call, opened: &OpenedInterrupt) {
+    let gate = opened.gate.as_deref().map_or_else(String::new, InboxEntry::of_gate);
+    let votes: Vec<String> =
+        opened.votes.iter().map(|vote| format!("{}|{}", vote.choice, vote.voter)).collect();
+    call.arg(opened.interrupt.as_str()).arg(gate).arg(&opened.args_hash);
+    call.arg(votes.join(" ")).arg(&opened.body);
+}
+
 /// The arguments that most commits do without.
 fn push_counts(call: &mut Call, request: &CommitRequest) {
     call.number(request.consumed.len()).number(request.opened.len());
@@ -123,8 +134,7 @@ fn push_lists(call: &mut Call, request: &CommitRequest) {
         call.arg(key);
     }
     for opened in &request.opened {
-        let gate = opened.gate.as_deref().map_or_else(String::new, InboxEntry::of_gate);
-        call.arg(opened.interrupt.as_str()).arg(gate).arg(&opened.args_hash).arg(&opened.body);
+        push_question(call, opened);
     }
     for closed in &request.closed {
         call.arg(closed.as_str());

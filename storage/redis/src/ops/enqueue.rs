@@ -7,7 +7,7 @@ use holdpoint_storage::{
     InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When,
 };
 
-use super::digest;
+use super::{commit::push_question, digest};
 use crate::{
     RedisStore,
     call::Call,
@@ -50,13 +50,22 @@ impl Enqueue for RedisStore {
         };
         call.arg(request.run.as_str()).arg(request.request.as_str()).arg(address);
         call.arg(request.args_hash.as_deref().unwrap_or_default()).arg(&request.record);
+        match &request.ballot {
+            Some(ballot) => {
+                call.arg(&ballot.voter).arg(&ballot.choice).number(ballot.needed);
+            }
+            None => {
+                call.arg("").arg("").number(1);
+            }
+        }
         let reply = self.conn.send(call, &request.request).await?;
         let mut parts = Parts::of(reply, "the reply to a signal")?;
         let durability = self.conn.durability();
         Ok(match parts.text()?.as_str() {
             "D" => {
                 let interrupt = codec::id(&parts.bytes()?, "a question")?;
-                SignalReply::Delivered { interrupt, durability }
+                let (is_vote, is_repeat) = (parts.text()? == "1", parts.text()? == "1");
+                SignalReply::Delivered { interrupt, is_vote, is_repeat, durability }
             }
             "K" => SignalReply::Kept { durability },
             "N" => SignalReply::NotFound,
@@ -69,6 +78,7 @@ impl Enqueue for RedisStore {
                 SignalReply::Ambiguous { open: open.collect::<StoreResult<_>>()? }
             }
             "H" => SignalReply::ArgsChanged { args_hash: parts.text()? },
+            "T" => SignalReply::Voted,
             "V" => SignalReply::Decided { record: parts.bytes()? },
             _ => return Err(unreadable("the reply to a signal")),
         })
@@ -82,7 +92,11 @@ impl Enqueue for RedisStore {
         match kind {
             AppendKind::Cancel { rollback: false } => call.arg("cancel"),
             AppendKind::Cancel { rollback: true } => call.arg("rollback"),
-            AppendKind::Edit => call.arg("edit"),
+            AppendKind::Edit { shown } => {
+                call.arg("edit");
+                shown.iter().for_each(|question| push_question(&mut call, question));
+                &mut call
+            }
             AppendKind::Redrive => call.arg("redrive"),
             AppendKind::Migrate { from, to } => {
                 call.arg("migrate").arg(from.as_str()).arg(to.as_str())

@@ -4,7 +4,7 @@
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 request digest 4 `length:hash` before 5 and after 6 record
 --   7 kind: cancel, rollback, edit, redrive, migrate 8 fingerprint from, and 9 to (both only for
---   migrate)
+--   migrate; for edit 5 for each question shown anew: id, gate, arguments, votes, body)
 -- Replies: A state: done or was done | G: to be cancelled | M: another journal | W state: not
 --   allowed | N: no run
 local run, kind = ARGV[2], ARGV[7]
@@ -67,6 +67,8 @@ elseif kind == 'redrive' then
   depth(h.queue, 1)
   watch(run, h)
   enter(run, h, what)
+elseif kind == 'edit' then
+  for i = 8, #ARGV, 5 do show(run, int(now), i) end
 elseif kind == 'migrate' then
   set('l', ARGV[9])
   local lane = lane_of(h, ARGV[9])

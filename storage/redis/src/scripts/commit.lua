@@ -6,7 +6,7 @@
 --   8 lease in ms 9 disposition: c goes on, p parks, pMS parks until, sMS waits until, Fc Fx FfWORD
 --   ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or empty
 --   13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records, keys,
---   4 for each opened (id, gate, arguments, body), closed, snapshot
+--   5 for each opened or shown anew (id, gate, arguments, votes, body), closed, snapshot
 -- Replies: A now state inbox: done or was done | F fenced | S length: another journal | C: only an
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
@@ -38,7 +38,7 @@ local records = tonumber(ARGV[11])
 local lists, first = {ARGV[13] + 0, ARGV[14] + 0, ARGV[15] + 0}, 17
 local keys = first + records
 local opened, open = keys + lists[1], nil
-local closed = opened + 4 * lists[2]
+local closed = opened + 5 * lists[2]
 if lists[1] > 0 then
   local consumed, left = {}, {}
   for i = keys, opened - 1 do consumed[ARGV[i]] = true end
@@ -55,12 +55,13 @@ end
 local function is_answered()
   local stored, gates = redis.call('HGETALL', T .. 'o:' .. run), {}
   open = {}
-  for i = 1, #stored, 2 do open[stored[i]] = string.match(stored[i + 1], '^%d+\n[^\n]*\n(.*)$') end
-  for i = opened, closed - 1, 4 do open[ARGV[i]] = ARGV[i + 1] end
+  for i = 1, #stored, 2 do open[stored[i]] = string.match(stored[i + 1], '^%d+\n[^\n]*\n([^\n]*)') end
+  for i = opened, closed - 1, 5 do open[ARGV[i]] = ARGV[i + 1] end
   for i = closed, closed + lists[3] - 1 do open[ARGV[i]] = nil end
   for _, gate in pairs(open) do gates[gate] = true end
   for i = 1, #waiting, 2 do
     local kind, name = string.sub(waiting[i], 1, 1), string.sub(waiting[i], 2)
+    if kind == 'v' then kind, name = 'i', string.match(name, '^[^|]*') end
     if (kind == 'i' and open[name]) or (kind == 'g' and gates[waiting[i]]) then return true end
   end
   return false
@@ -122,12 +123,7 @@ redis.call('HSET', key, unpack(fields))
 if v[13] and records > 0 then redis.call('HDEL', key, 'y') end
 if h.is_empty then redis.call('HDEL', key, 'i') end
 for i = keys, opened - 1 do redis.call('HDEL', T .. 'i:' .. run, ARGV[i]) end
-for i = opened, closed - 1, 4 do
-  redis.call('HSET', T .. 'o:' .. run, ARGV[i],
-    int(now) .. '\n' .. ARGV[i + 2] .. '\n' .. ARGV[i + 1])
-  redis.call('HSET', T .. 'b:' .. run, ARGV[i], ARGV[i + 3])
-  redis.call('ZADD', T .. 'op', int(now), ARGV[i] .. ' ' .. run)
-end
+for i = opened, closed - 1, 5 do show(run, int(now), i) end
 for i = closed, closed + lists[3] - 1 do
   redis.call('HDEL', T .. 'o:' .. run, ARGV[i])
   redis.call('HDEL', T .. 'b:' .. run, ARGV[i])

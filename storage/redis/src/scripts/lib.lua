@@ -170,6 +170,17 @@ local function silence(run, h)
   for _, id in ipairs(open) do redis.call('ZREM', T .. 'op', id .. ' ' .. run) end
   redis.call('DEL', T .. 'o:' .. run, T .. 'b:' .. run, T .. 'i:' .. run)
 end
+--@ show
+-- Opens a question, or shows it anew: then it keeps its time. Five arguments from `i` on: id, gate,
+-- hash of the arguments, votes, body.
+local function show(run, now, i)
+  local known = redis.call('HGET', T .. 'o:' .. run, ARGV[i])
+  local at = known and string.match(known, '^%d+') or now
+  redis.call('HSET', T .. 'o:' .. run, ARGV[i],
+    at .. '\n' .. ARGV[i + 2] .. '\n' .. ARGV[i + 1] .. '\n' .. ARGV[i + 3])
+  redis.call('HSET', T .. 'b:' .. run, ARGV[i], ARGV[i + 4])
+  redis.call('ZADD', T .. 'op', at, ARGV[i] .. ' ' .. run)
+end
 --@ fire
 -- Queues the runs whose time has come.
 local function fire(now, max)

@@ -3,9 +3,10 @@
 -- Nothing is consumed or written on a refusal.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 request 4 address: iID, gNAME or `?` 5 hash of the arguments or empty
---   6 record
--- Replies: D id: delivered | K: kept for the gate | N: no run | E state: has ended | O: not open
---   | Q: no question | M ids: ambiguous | H hash: other arguments | V record: decided before
+--   6 record 7 voter, or empty when one answer decides 8 choice 9 votes for it that decide
+-- Replies: D id vote repeat: delivered | K: kept for the gate | N: no run | E state: has ended
+--   | O: not open | Q: no question | M ids: ambiguous | H hash: other arguments | V record: decided
+--   before | T: has voted before
 local run, request, address = ARGV[2], ARGV[3], ARGV[4]
 local h = head(run)
 if not h then return {'N'} end
@@ -14,10 +15,10 @@ local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
 local open = redis.call('HGETALL', T .. 'o:' .. run)
 local fits, found = {}, nil
 for i = 1, #open, 2 do
-  local at, hash, gate = string.match(open[i + 1], '^(%d+)\n([^\n]*)\n(.*)$')
+  local at, hash, gate, votes = string.match(open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
   if not at then corrupt(run, 'question ' .. open[i] .. ' is cut or altered') end
   if (kind == 'i' and name == open[i]) or (kind == 'g' and gate == address) or kind == '?' then
-    found = {open[i], hash, gate, at}
+    found = {open[i], hash, gate, at, votes}
     fits[#fits + 1] = found
   end
 end
@@ -48,15 +49,36 @@ if not found then
 end
 if ARGV[5] ~= '' and ARGV[5] ~= found[2] then return {'H', found[2]} end
 local by, record = stored('i' .. found[1])
-if by == request then return {'D', found[1]} end
+if by == request then return {'D', found[1], '0', '1'} end
 if by then return {'V', record} end
 if found[3] ~= '' then
   by, record = stored(found[3])
-  if by == request then return {'D', found[1]} end
+  if by == request then return {'D', found[1], '0', '1'} end
   if by then return {'V', record} end
 end
+local slot, same = 'i' .. found[1], 1
+local function count(choice, voter)
+  if choice == ARGV[8] then same = same + 1 end
+  return voter == ARGV[7]
+end
+if ARGV[7] ~= '' then
+  for choice, voter in string.gmatch(found[5], '([^| ]+)|([^| ]+)') do
+    if count(choice, voter) then return {'T'} end
+  end
+  local start = 'v' .. found[1] .. '|'
+  for _, cast in ipairs(redis.call('HKEYS', T .. 'i:' .. run)) do
+    if string.sub(cast, 1, #start) == start then
+      local choice, voter = string.match(string.sub(cast, #start + 1), '^([^|]*)|(.*)$')
+      if count(choice, voter) then
+        if stored(cast) == request then return {'D', found[1], '1', '1'} end
+        return {'T'}
+      end
+    end
+  end
+  if same < tonumber(ARGV[9]) then slot = start .. ARGV[8] .. '|' .. ARGV[7] end
+end
 local what = h.s == 'p' and turn(run, h)
-redis.call('HSET', T .. 'i:' .. run, 'i' .. found[1], request .. '\n' .. ARGV[6])
+redis.call('HSET', T .. 'i:' .. run, slot, request .. '\n' .. ARGV[6])
 redis.call('HSET', T .. 'r:' .. run, 'i', '1')
 if what then
   local now = clock()
@@ -67,4 +89,4 @@ if what then
   enter(run, h, what)
 end
 tell(run, h.F, 'i')
-return {'D', found[1]}
+return {'D', found[1], string.sub(slot, 1, 1) == 'v' and '1' or '0', '0'}

@@ -100,6 +100,7 @@ CREATE TABLE interrupts (
     id TEXT NOT NULL,
     gate TEXT,
     args_hash TEXT NOT NULL,
+    votes TEXT NOT NULL,
     opened_ms INTEGER NOT NULL,
     body BLOB NOT NULL
 ) STRICT;

@@ -5,7 +5,7 @@ use holdpoint_storage::{AppendKind, AppendReply, AppendRequest, CancelWish};
 
 use crate::{
     fault::Done,
-    ops::commit::append_record,
+    ops::commit::{append_record, show},
     row::RunRow,
     tx::{Tx, remember},
 };
@@ -58,7 +58,7 @@ fn may(kind: &AppendKind, run: &RunRow) -> bool {
             AppendKind::Cancel { .. },
             RunStatus::Scheduled | RunStatus::Queued | RunStatus::Parked,
         )
-        | (AppendKind::Edit, RunStatus::Parked)
+        | (AppendKind::Edit { .. }, RunStatus::Parked)
         | (AppendKind::Redrive, RunStatus::Failed) => true,
         (
             AppendKind::Migrate { from, .. },
@@ -66,7 +66,7 @@ fn may(kind: &AppendKind, run: &RunRow) -> bool {
         ) => run.head.fingerprint.as_ref() == Some(from),
         (
             AppendKind::Cancel { .. }
-            | AppendKind::Edit
+            | AppendKind::Edit { .. }
             | AppendKind::Redrive
             | AppendKind::Migrate { .. },
             RunStatus::Scheduled
@@ -86,7 +86,7 @@ fn apply(tx: &Tx<'_>, run: &mut RunRow, kind: &AppendKind) -> Done<()> {
             run.is_rolled_back = *rollback;
             run.change(Life::cancel).map_err(|error| run.broken(&error))
         }
-        AppendKind::Edit => Ok(()),
+        AppendKind::Edit { shown } => show(tx, run, shown),
         AppendKind::Redrive => {
             run.change(Life::redrive).map_err(|error| run.broken(&error))?;
             run.head.finished_at_ms = None;

@@ -1,7 +1,7 @@
 //! The owner's writes: events and what becomes of the run, and partial results.
 
 use holdpoint_graph::{End, Life, Pair, RunId};
-use holdpoint_storage::{CommitReply, CommitRequest, Disposition};
+use holdpoint_storage::{CommitReply, CommitRequest, Disposition, OpenedInterrupt};
 use rusqlite::params;
 
 use crate::{
@@ -89,15 +89,27 @@ fn questions(tx: &Tx<'_>, run: &mut RunRow, request: &CommitRequest) -> Done<()>
         let sql = include_str!("../../sql/consume.sql");
         run.inbox_count -= tx.db.execute(sql, params![run.key, key])? as i64;
     }
-    for opened in &request.opened {
-        let (id, gate) = (opened.interrupt.as_str(), &opened.gate);
-        let params = params![tx.db.ns, run.key, id, gate, opened.args_hash, tx.now_ms, opened.body];
-        let sql = include_str!("../../sql/open_interrupt.sql");
-        run.open_count += tx.db.execute(sql, params)? as i64;
-    }
+    show(tx, run, &request.opened)?;
     for closed in &request.closed {
         let sql = include_str!("../../sql/close_interrupt.sql");
         run.open_count -= tx.db.execute(sql, params![run.key, closed.as_str()])? as i64;
+    }
+    Ok(())
+}
+
+/// Opens questions, or shows open ones anew.
+pub(crate) fn show(tx: &Tx<'_>, run: &mut RunRow, questions: &[OpenedInterrupt]) -> Done<()> {
+    for question in questions {
+        let OpenedInterrupt { interrupt, gate, args_hash, votes, body } = question;
+        let votes = votes.iter().map(|vote| format!("{}|{}", vote.choice, vote.voter));
+        let (id, votes) = (interrupt.as_str(), votes.collect::<Vec<_>>().join(" "));
+        let sql = include_str!("../../sql/show_interrupt.sql");
+        if tx.db.execute(sql, params![run.key, id, gate, args_hash, votes, body])? == 0 {
+            let sql = include_str!("../../sql/open_interrupt.sql");
+            let (ns, now) = (tx.db.ns, tx.now_ms);
+            tx.db.execute(sql, params![ns, run.key, id, gate, args_hash, now, votes, body])?;
+            run.open_count += 1;
+        }
     }
     Ok(())
 }

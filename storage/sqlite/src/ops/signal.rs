@@ -1,6 +1,6 @@
 //! Storing answers: one for each question, and nothing consumed on a refusal.
 
-use holdpoint_graph::{InterruptId, Life};
+use holdpoint_graph::{Ballot, InterruptId, Life};
 use holdpoint_storage::{Address, InboxEntry, SignalReply, SignalRequest};
 use rusqlite::params;
 
@@ -11,6 +11,7 @@ struct Open {
     interrupt: InterruptId,
     gate: Option<String>,
     args_hash: String,
+    votes: String,
 }
 
 /// An answer that waits.
@@ -64,7 +65,8 @@ fn open_questions(tx: &Tx<'_>, run: &RunRow) -> Done<Vec<Open>> {
         return Ok(Vec::new());
     }
     tx.db.all(include_str!("../../sql/open_interrupts.sql"), [run.key], |row| {
-        Ok(Open { interrupt: id(row, 0)?, gate: row.get(1)?, args_hash: row.get(2)? })
+        let (gate, args_hash, votes) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok(Open { interrupt: id(row, 0)?, gate, args_hash, votes })
     })
 }
 
@@ -85,14 +87,66 @@ fn deliver(
     for key in [Some(&key), of_gate.as_ref()].into_iter().flatten() {
         let Some(first) = waiting(tx, &run, key)? else { continue };
         return Ok(if first.request == request.request.as_str() {
-            SignalReply::Delivered { interrupt, durability }
+            let (is_vote, is_repeat) = (false, true);
+            SignalReply::Delivered { interrupt, is_vote, is_repeat, durability }
         } else {
             SignalReply::Decided { record: first.record }
         });
     }
+    let (mut key, mut is_vote) = (key, false);
+    if let Some(ballot) = &request.ballot {
+        match count(tx, &run, question, ballot, request)? {
+            Count::Decides => {}
+            Count::More => (key, is_vote) = (InboxEntry::of_vote(&interrupt, ballot), true),
+            Count::Again => {
+                let (is_vote, is_repeat) = (true, true);
+                return Ok(SignalReply::Delivered { interrupt, is_vote, is_repeat, durability });
+            }
+            Count::Voted => return Ok(SignalReply::Voted),
+        }
+    }
     run.change(Life::signal).map_err(|error| run.broken(&error))?;
     put(tx, run, &key, request)?;
-    Ok(SignalReply::Delivered { interrupt, durability })
+    Ok(SignalReply::Delivered { interrupt, is_vote, is_repeat: false, durability })
+}
+
+/// What a vote is, beside the others.
+enum Count {
+    Decides,
+    More,
+    Again,
+    Voted,
+}
+
+fn count(
+    tx: &Tx<'_>,
+    run: &RunRow,
+    question: &Open,
+    ballot: &Ballot,
+    request: &SignalRequest,
+) -> Done<Count> {
+    let mut same = 1;
+    for vote in question.votes.split(' ') {
+        let Some((choice, voter)) = vote.split_once('|') else { continue };
+        if voter == ballot.voter {
+            return Ok(Count::Voted);
+        }
+        same += u32::from(choice == ballot.choice);
+    }
+    let sql = include_str!("../../sql/votes.sql");
+    let params = params![run.key, question.interrupt.as_str()];
+    let cast: Vec<(String, String)> =
+        tx.db.all(sql, params, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    for (key, by) in cast {
+        let entry = InboxEntry { key, record: Vec::new() };
+        let Some((_, vote)) = entry.vote() else { continue };
+        if vote.voter == ballot.voter {
+            let is_again = by == request.request.as_str();
+            return Ok(if is_again { Count::Again } else { Count::Voted });
+        }
+        same += u32::from(vote.choice == ballot.choice);
+    }
+    Ok(if same >= ballot.needed { Count::Decides } else { Count::More })
 }
 
 /// Keeps the answer to a gate that is not open yet.

@@ -1,11 +1,11 @@
 //! What others than the owner do to a run in the model: signals and appends.
 
-use holdpoint_graph::{InterruptId, Life, RunId, RunStatus};
+use holdpoint_graph::{Ballot, InterruptId, Life, RequestId, RunId, RunStatus};
 
 use super::{Model, ModelRun, Waiting};
 use crate::{
     Address, AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, Durability, InboxEntry,
-    OpenedInterrupt, SignalReply, SignalRequest,
+    OpenedInterrupt, SignalReply, SignalRequest, Vote,
 };
 
 const DURABILITY: Durability = Durability::Buffered;
@@ -23,8 +23,13 @@ impl Model {
         let (key, reply) = match addressed(&run, request) {
             Ok(Target::Question(interrupt)) => {
                 run.head.life = woken;
-                let key = InboxEntry::of_interrupt(&interrupt);
-                (key, SignalReply::Delivered { interrupt, durability })
+                let vote = request.ballot.as_ref().filter(|b| !run.decides(&interrupt, b));
+                let key = match vote {
+                    Some(ballot) => InboxEntry::of_vote(&interrupt, ballot),
+                    None => InboxEntry::of_interrupt(&interrupt),
+                };
+                let (is_vote, is_repeat) = (vote.is_some(), false);
+                (key, SignalReply::Delivered { interrupt, is_vote, is_repeat, durability })
             }
             Ok(Target::LaterGate(gate)) => {
                 (InboxEntry::of_gate(&gate), SignalReply::Kept { durability })
@@ -79,7 +84,7 @@ impl Model {
                 let is_undone = *rollback || run.head.cancel == Some(CancelWish::RolledBack);
                 return self.put_ended(run, !is_undone, now_ms);
             }
-            AppendKind::Edit => {}
+            AppendKind::Edit { shown } => run.show(shown),
             AppendKind::Redrive => {
                 run.head.finished_at_ms = None;
                 run.head.lost_in_row = 0;
@@ -139,13 +144,45 @@ fn to_question(
     if request.args_hash.as_ref().is_some_and(|hash| *hash != question.args_hash) {
         return Err(SignalReply::ArgsChanged { args_hash: question.args_hash.clone() });
     }
+    let again = |is_vote: bool| SignalReply::Delivered {
+        interrupt: question.interrupt.clone(),
+        is_vote,
+        is_repeat: true,
+        durability: DURABILITY,
+    };
     match run.waiting_for(question) {
-        None => Ok(Target::Question(question.interrupt.clone())),
-        Some(known) if known.request == request.request => Err(SignalReply::Delivered {
-            interrupt: question.interrupt.clone(),
-            durability: DURABILITY,
-        }),
-        Some(known) => Err(SignalReply::Decided { record: known.record.clone() }),
+        Some(known) if known.request == request.request => return Err(again(false)),
+        Some(known) => return Err(SignalReply::Decided { record: known.record.clone() }),
+        None => {}
+    }
+    let Some(ballot) = &request.ballot else {
+        return Ok(Target::Question(question.interrupt.clone()));
+    };
+    for (vote, by) in run.votes(&question.interrupt) {
+        if vote.voter == ballot.voter {
+            let is_repeat = by.is_some_and(|by| *by == request.request);
+            return Err(if is_repeat { again(true) } else { SignalReply::Voted });
+        }
+    }
+    Ok(Target::Question(question.interrupt.clone()))
+}
+
+impl ModelRun {
+    /// The votes on a question: the counted ones, and those that wait with their requests.
+    pub(super) fn votes(&self, interrupt: &InterruptId) -> Vec<(Vote, Option<&RequestId>)> {
+        let counted = self.question(interrupt).map(|q| q.votes.clone()).unwrap_or_default();
+        let waiting = self.inbox.iter().filter_map(|(key, waiting)| {
+            let entry = InboxEntry { key: key.clone(), record: Vec::new() };
+            let (id, vote) = entry.vote()?;
+            (id == interrupt.as_str()).then_some((vote, Some(&waiting.request)))
+        });
+        counted.into_iter().map(|vote| (vote, None)).chain(waiting).collect()
+    }
+
+    fn decides(&self, interrupt: &InterruptId, ballot: &Ballot) -> bool {
+        let votes = self.votes(interrupt);
+        let same = votes.iter().filter(|(vote, _)| vote.choice == ballot.choice).count();
+        same as u64 + 1 >= u64::from(ballot.needed)
     }
 }
 
@@ -160,7 +197,7 @@ fn moved(run: &ModelRun, kind: &AppendKind) -> Option<Life> {
     };
     match kind {
         AppendKind::Cancel { .. } => life.cancel().ok(),
-        AppendKind::Edit => (run.head.status() == RunStatus::Parked).then_some(life),
+        AppendKind::Edit { .. } => (run.head.status() == RunStatus::Parked).then_some(life),
         AppendKind::Redrive => life.redrive().ok(),
         AppendKind::Migrate { from, .. } => {
             (waits && run.head.fingerprint.as_ref() == Some(from)).then_some(life)
@@ -169,6 +206,16 @@ fn moved(run: &ModelRun, kind: &AppendKind) -> Option<Life> {
 }
 
 impl ModelRun {
+    /// Opens questions, or shows open ones anew.
+    pub(super) fn show(&mut self, shown: &[OpenedInterrupt]) {
+        for anew in shown {
+            match self.open.iter_mut().find(|open| open.interrupt == anew.interrupt) {
+                Some(open) => open.clone_from(anew),
+                None => self.open.push(anew.clone()),
+            }
+        }
+    }
+
     pub(super) fn append(&mut self, records: &[Vec<u8>], hash: &ChainHash) {
         self.journal.extend(records.iter().cloned());
         self.head.seq += records.len() as u64;

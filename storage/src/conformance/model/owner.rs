@@ -7,7 +7,7 @@ use holdpoint_graph::{End, LeaseTerm, Life, Pair, RunId, WorkerId};
 use super::{Model, ModelRun};
 use crate::{
     CancelWish, ClaimRequest, ClaimedRun, Claims, CommitReply, CommitRequest, Disposition,
-    Durability, Lease, Renewal,
+    Durability, Lease, OpenedInterrupt, Renewal,
 };
 
 /// Who takes a run, and for how long.
@@ -171,7 +171,11 @@ impl Model {
     /// Moves the run as the commit says. The caller has checked the pair.
     fn dispose(&mut self, mut run: ModelRun, request: &CommitRequest, now_ms: i64) -> ModelRun {
         let (life, pair) = (run.head.life.clone(), &request.lease.pair);
-        let is_answered = run.open.iter().any(|question| run.waiting_for(question).is_some());
+        let has_vote = |question: &OpenedInterrupt| {
+            let mut votes = run.votes(&question.interrupt).into_iter();
+            votes.any(|(_, by)| by.is_some())
+        };
+        let is_answered = run.open.iter().any(|q| run.waiting_for(q).is_some() || has_vote(q));
         let goes_on = match request.disposition {
             Disposition::Continue => true,
             Disposition::Park { .. } => is_answered,
@@ -221,7 +225,7 @@ fn written(mut run: ModelRun, request: &CommitRequest, now_ms: i64) -> ModelRun 
         run.head.fingerprint = Some(pin.clone());
     }
     run.inbox.retain(|key, _| !request.consumed.contains(key));
-    run.open.extend(request.opened.iter().cloned());
+    run.show(&request.opened);
     run.open.retain(|question| !request.closed.contains(&question.interrupt));
     if request.is_progress {
         run.head.lost_in_row = 1;

@@ -1,15 +1,15 @@
 //! How an operation becomes a request to both sides.
 
-use holdpoint_graph::{End, ReasonCode, RunId, WorkerId};
+use holdpoint_graph::{Ballot, End, ReasonCode, RunId, WorkerId};
 use proptest::sample::Index;
 
 use super::{
-    op::{Becomes, Item, Kind, LeasePick, Op, StartTime, To, Write},
+    op::{Becomes, Cast, Item, Kind, LeasePick, Op, StartTime, To, Write},
     side::{Agreed, Granted, Sent, Sides, append_reply, commit_reply, same, signal_reply},
 };
 use crate::{
     Address, AppendKind, AppendRequest, ClaimRequest, ClaimedRun, CommitRequest, Disposition,
-    InboxEntry, Lane, Lease, NewRun, SignalRequest, When,
+    InboxEntry, Lane, Lease, NewRun, OpenedInterrupt, SignalRequest, Vote, When,
     conformance::{
         id,
         world::{HOUR_MS, claim_request, new_run, question, structure, tick_request},
@@ -41,8 +41,8 @@ impl Sides {
                 let request = self.commit(&granted, write, *becomes);
                 self.send(Sent::Commit(Box::new(request), granted.real)).await
             }
-            Op::Signal { run, to, args } => {
-                let request = self.signal(run, to, *args);
+            Op::Signal { run, to, args, ballot } => {
+                let request = self.signal(run, to, *args, *ballot);
                 self.send(Sent::Signal(request)).await
             }
             Op::Append { run, kind, is_moved } => {
@@ -205,12 +205,12 @@ impl Sides {
         let draft = self.world.draft_on(lease, &head, write.records, disposition(becomes));
         let inbox = if write.takes_inbox { self.model.inbox(run) } else { Vec::new() };
         let consumed: Vec<String> = inbox.into_iter().map(|entry| entry.key).collect();
-        let is_taken = |question: &&crate::OpenedInterrupt| {
+        let is_taken = |question: &&OpenedInterrupt| {
             let own = InboxEntry::of_interrupt(&question.interrupt);
             let gate = question.gate.as_deref().map(InboxEntry::of_gate);
             consumed.contains(&own) || gate.is_some_and(|gate| consumed.contains(&gate))
         };
-        let open = self.model.questions(run);
+        let open = self.model.questions(run).to_vec();
         let oldest = if write.closes_oldest { open.first() } else { None };
         let closing = open.iter().filter(is_taken).chain(oldest);
         let closed = closing.map(|question| question.interrupt.clone()).collect();
@@ -218,12 +218,24 @@ impl Sides {
             let gate = gate.map(|gate| format!("gate{gate}"));
             question(&self.next(), gate.as_deref())
         });
+        // Votes that are taken out of the inbox stand with their questions from then on.
+        let votes = consumed.iter().map(|key| InboxEntry { key: key.clone(), record: Vec::new() });
+        let votes: Vec<(String, Vote)> = votes
+            .filter_map(|entry| entry.vote().map(|(id, vote)| (id.to_owned(), vote)))
+            .collect();
+        let shown = open.iter().filter_map(|question| {
+            let of_it = votes.iter().filter(|(id, _)| *id == question.interrupt.as_str());
+            let mut anew = question.clone();
+            anew.votes.extend(of_it.map(|(_, vote)| vote.clone()));
+            (anew != *question).then_some(anew)
+        });
+        let opened: Vec<OpenedInterrupt> = shown.chain(opened).collect();
         CommitRequest {
             request: id(&self.next()),
             from: draft.from + u64::from(write.is_misplaced),
             snapshot: write.has_snapshot.then(|| format!("snapshot of {}", head.seq).into_bytes()),
             consumed,
-            opened: opened.into_iter().collect(),
+            opened,
             closed,
             is_progress: write.is_progress,
             pin: write.pin.map(version),
@@ -231,7 +243,13 @@ impl Sides {
         }
     }
 
-    fn signal(&mut self, run: &Index, to: &To, args: Option<bool>) -> SignalRequest {
+    fn signal(
+        &mut self,
+        run: &Index,
+        to: &To,
+        args: Option<bool>,
+        ballot: Option<Cast>,
+    ) -> SignalRequest {
         let run = self.any_run(run);
         let open = self.model.questions(&run);
         let address = match to {
@@ -249,7 +267,12 @@ impl Sides {
         });
         let request = self.next();
         let record = format!("answer {request}").into_bytes();
-        SignalRequest { run, request: id(&request), address, args_hash, record }
+        let ballot = ballot.map(|cast| Ballot {
+            voter: format!("voter{}", cast.voter),
+            choice: format!("choice{}", cast.choice),
+            needed: cast.needed,
+        });
+        SignalRequest { run, request: id(&request), address, args_hash, ballot, record }
     }
 
     fn append(&mut self, run: &Index, is_moved: bool) -> Option<AppendRequest> {
@@ -301,7 +324,7 @@ fn append_kind(kind: Kind) -> AppendKind {
     match kind {
         Kind::Cancel => AppendKind::Cancel { rollback: false },
         Kind::Rollback => AppendKind::Cancel { rollback: true },
-        Kind::Edit => AppendKind::Edit,
+        Kind::Edit => AppendKind::Edit { shown: Vec::new() },
         Kind::Redrive => AppendKind::Redrive,
         Kind::Migrate(from, to) => AppendKind::Migrate { from: version(from), to: version(to) },
     }

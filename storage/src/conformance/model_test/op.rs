@@ -34,6 +34,7 @@ pub(super) enum Op {
         run: Index,
         to: To,
         args: Option<bool>,
+        ballot: Option<Cast>,
     },
     Append {
         run: Index,
@@ -132,6 +133,18 @@ pub(super) enum Kind {
 }
 
 /// Sequences of about forty operations.
+/// A vote: who, for what, and how many such decide.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cast {
+    pub(super) voter: u8,
+    pub(super) choice: u8,
+    pub(super) needed: u32,
+}
+
+fn cast() -> impl Strategy<Value = Cast> {
+    (0..3_u8, 0..2_u8, 1..4_u32).prop_map(|(voter, choice, needed)| Cast { voter, choice, needed })
+}
+
 pub(super) fn sequences() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op(), 20..60)
 }
@@ -148,8 +161,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => lease().prop_map(|lease| Op::Release { lease }),
         10 => (lease(), write(), becomes())
             .prop_map(|(lease, write, becomes)| Op::Commit { lease, write, becomes }),
-        5 => (index(), to(), option::weighted(0.3, weighted(70)))
-            .prop_map(|(run, to, args)| Op::Signal { run, to, args }),
+        5 => (index(), to(), option::weighted(0.3, weighted(70)), option::weighted(0.5, cast()))
+            .prop_map(|(run, to, args, ballot)| Op::Signal { run, to, args, ballot }),
         4 => (index(), kind(), weighted(10))
             .prop_map(|(run, kind, is_moved)| Op::Append { run, kind, is_moved }),
         1 => index().prop_map(|run| Op::StartNow { run }),

@@ -226,8 +226,8 @@ pub(super) fn append_reply(reply: AppendReply) -> AppendReply {
 pub(super) fn signal_reply(reply: SignalReply) -> SignalReply {
     let durability = DURABILITY;
     match reply {
-        SignalReply::Delivered { interrupt, .. } => {
-            SignalReply::Delivered { interrupt, durability }
+        SignalReply::Delivered { interrupt, is_vote, is_repeat, .. } => {
+            SignalReply::Delivered { interrupt, is_vote, is_repeat, durability }
         }
         SignalReply::Kept { .. } => SignalReply::Kept { durability },
         SignalReply::NotFound
@@ -236,6 +236,7 @@ pub(super) fn signal_reply(reply: SignalReply) -> SignalReply {
         | SignalReply::NoQuestion
         | SignalReply::Ambiguous { .. }
         | SignalReply::ArgsChanged { .. }
+        | SignalReply::Voted
         | SignalReply::Decided { .. } => reply,
     }
 }

@@ -154,7 +154,7 @@ pub(crate) fn opened(id: &str, gate: Option<&str>) -> Event {
 }
 
 pub(crate) fn answered(id: &str, request: &str, outcome: Outcome) -> Event {
-    let answer = Answer { value: Value::Null, by: "me".to_owned(), at_ms: 0, comment: None };
+    let answer = Answer::new(Value::Null, "me", 0);
     let interrupt = InterruptId::new(id).unwrap();
     Event::InterruptAnswered { interrupt, answer, request: request.to_owned(), outcome }
 }
