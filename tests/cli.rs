@@ -8,6 +8,8 @@ mod commands;
 mod crashes;
 #[path = "cli/examples.rs"]
 mod examples;
+#[path = "cli/gates.rs"]
+mod gates;
 #[path = "cli/graphs.rs"]
 mod graphs;
 #[path = "cli/output.rs"]
