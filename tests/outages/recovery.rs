@@ -149,3 +149,26 @@ async fn a_second_signal_hands_back_at_once() {
     let view = world.producer.get(&run).await.unwrap();
     assert_eq!((view.status, view.counters.lost_workers), (RunStatus::Queued, 0));
 }
+
+/// The lease's entry is gone, by eviction, a restore or a hand: whoever looks for lost leases by
+/// that entry alone never finds the run.
+#[tokio::test]
+async fn a_lease_without_its_deadline_is_found() {
+    let world = World::new().await;
+    let mut first = world.worker(&["--lease", "1s"]).await;
+    let run = world.enqueue("slow", serde_json::json!({ "n": 4 })).await;
+    world.until_started(&run, "slow").await;
+    let server = &world.server;
+    let key = server.cli(&["KEYS", "*:lse"]);
+    assert_eq!(server.cli(&["ZREM", &key, run.as_str()]), "1");
+    until_async("a renewal to put it back", LONG, async || {
+        (!server.cli(&["ZSCORE", &key, run.as_str()]).is_empty()).then_some(())
+    })
+    .await;
+    first.kill_9();
+    assert_eq!(server.cli(&["ZREM", &key, run.as_str()]), "1");
+    let _second = world.start(&["--lease", "1s"]);
+    world.until_completed(&run).await;
+    assert_eq!(lost_attempts(&world, &run).await, 1);
+    assert_eq!(world.ledger().count(run.as_str(), "a", "done"), 1);
+}

@@ -84,39 +84,6 @@ async fn recovery_never_touches_what_has_ended() {
     .await;
 }
 
-/// The lease's entry is gone, by eviction, a restore or a hand: whoever looks for lost leases by
-/// that entry alone never finds the run.
-#[tokio::test]
-async fn a_lease_without_its_deadline_is_found() {
-    let world = World::redis().await;
-    let server = world.redis.as_ref().unwrap();
-    let (log, starts) = (Log::default(), Arc::new(AtomicUsize::new(0)));
-    let count = Arc::clone(&starts);
-    let graph = log.line("work", &["a"], move |_| {
-        let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
-        async move {
-            if is_first {
-                std::future::pending::<()>().await;
-            }
-            Ok(())
-        }
-    });
-    let run = world.enqueue("work", "run").await;
-    let first = world.start(&[&graph], config(1_000, 1));
-    log.until("run/a", 1).await;
-    let keys = server.cli(&["KEYS", "*:lse"]);
-    assert_eq!(server.cli(&["ZREM", &keys, "run"]), "1");
-    let is_back = || (!server.cli(&["ZSCORE", &keys, "run"]).is_empty()).then_some(());
-    holdpoint_testkit::until("a renewal to put it back", LONG, is_back);
-    assert_eq!(world.head(&run).await.claims, 1, "its worker lives");
-    first.kill().await;
-    server.cli(&["ZREM", &keys, "run"]);
-    let second = world.start(&[&graph], config(1_000, 1));
-    world.until(&run, RunStatus::Completed).await;
-    assert_eq!(log.count("run/a"), 2);
-    second.drain().await;
-}
-
 /// The holder dies again and again; nothing of it stays in the way of the session's next run.
 #[tokio::test]
 async fn a_session_goes_on_when_its_workers_die() {
