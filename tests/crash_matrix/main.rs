@@ -1,0 +1,23 @@
+//! The crash matrix: at each of 28 points a process dies, stands still or meets an error, on each
+//! store; a clean one goes on; and at the end nothing is lost, doubled or damaged.
+//!
+//! ```text
+//! cargo test --test crash_matrix                                all cases
+//! cargo test --test crash_matrix -- redis/commit.after/abort    one of them, or all that match
+//! ```
+//! A program of its own and not the usual test harness, since it is also the program under test:
+//! it starts itself again in the role of a worker, a producer or an operator.
+
+mod case;
+mod checks;
+mod graph;
+mod program;
+mod runner;
+mod stage;
+mod table;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    program::main().unwrap_or_else(runner::main)
+}
