@@ -31,7 +31,7 @@ impl Case {
     /// All of them.
     pub(crate) fn all() -> Vec<Self> {
         let mut cases = Vec::new();
-        // The slowest first, so that none of them is waited for alone.
+        // The slowest first.
         for action in [CrashAction::Sleep, CrashAction::Abort, CrashAction::Error] {
             for row in ROWS {
                 cases.extend(Backend::ALL.map(|backend| Self { row, action, backend }));
@@ -222,7 +222,7 @@ impl Play<'_> {
 }
 
 /// Tells a worker to end, as soon as it listens, and waits for that.
-fn end_worker(worker: &mut Process) {
+pub(crate) fn end_worker(worker: &mut Process) {
     until("the worker to listen", LONG, || worker.stdout().contains(LISTENS).then_some(()));
     worker.sigterm();
     assert_eq!(worker.wait(LONG).code(), Some(0), "{}", worker.stderr());

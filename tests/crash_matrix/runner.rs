@@ -1,4 +1,4 @@
-//! Plays the cases, several at once, and tells how they went.
+//! Plays the tests, several at once, and tells how they went.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -13,15 +13,62 @@ use std::{
 use holdpoint::{Clock as _, SystemClock};
 use holdpoint_testkit::CRASH_POINTS;
 
-use crate::{case::Case, table::ROWS};
+use crate::{case::Case, cut, outage, stage::Backend, table::ROWS};
 
-/// How many cases are played at once. They mostly wait for leases to end.
+/// How many tests are played at once. They mostly wait for leases to end.
 const AT_ONCE: usize = 12;
 
-/// How a case went.
+/// What can be played.
+#[derive(Debug, Clone, Copy)]
+enum Test {
+    /// A case of the matrix.
+    Case(Case),
+    /// The file of a store is cut.
+    Cut(Backend),
+    /// A server is killed under load.
+    Outage,
+}
+
+impl Test {
+    /// All of them, the slowest first, so that none of them is waited for alone.
+    fn all() -> impl Iterator<Item = Self> {
+        let others = Backend::ALL.map(Self::Cut).into_iter().chain([Self::Outage]);
+        others.chain(Case::all().into_iter().map(Self::Case))
+    }
+
+    /// The store, and what happens to it.
+    fn group(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Case(case) => (case.backend.as_str(), case.action.as_str()),
+            Self::Cut(backend) => (backend.as_str(), "cut"),
+            Self::Outage => (Backend::Redis.as_str(), "kill"),
+        }
+    }
+
+    /// The name by which it can be played alone.
+    fn name(&self) -> String {
+        match self {
+            Self::Case(case) => case.name(),
+            Self::Cut(backend) => format!("{}/file/cut", backend.as_str()),
+            Self::Outage => format!("{}/server/kill", Backend::Redis.as_str()),
+        }
+    }
+
+    /// Plays it. Answers how many late writes the store refused.
+    async fn play(&self) -> usize {
+        match self {
+            Self::Case(case) => return case.play().await,
+            Self::Cut(backend) => cut::play(*backend).await,
+            Self::Outage => outage::play().await,
+        }
+        0
+    }
+}
+
+/// How a test went.
 struct Outcome {
-    case: Case,
-    /// How often the store refused the one who crashed; none when the case failed.
+    test: Test,
+    /// How often the store refused the one who crashed; none when the test failed.
     fenced: Option<usize>,
     took: Duration,
 }
@@ -32,30 +79,30 @@ pub(crate) fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let is_exact = args.iter().any(|arg| arg == "--exact");
     let filters: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let is_asked_for = |case: &Case| {
-        let name = case.name();
+    let is_asked_for = |test: &Test| {
+        let name = test.name();
         let fits =
             |filter: &&String| if is_exact { name == **filter } else { name.contains(*filter) };
         filters.is_empty() || filters.iter().any(fits)
     };
-    let cases: VecDeque<Case> = Case::all().into_iter().filter(is_asked_for).collect();
+    let tests: VecDeque<Test> = Test::all().filter(is_asked_for).collect();
     if args.iter().any(|arg| arg == "--list") {
-        cases.iter().for_each(|case| say(&format!("{}: test", case.name())));
+        tests.iter().for_each(|test| say(&format!("{}: test", test.name())));
         return ExitCode::SUCCESS;
     }
     let begin = SystemClock.monotonic();
-    let outcomes = play(cases);
+    let outcomes = play(tests);
     report(&outcomes, SystemClock.monotonic().duration_since(begin))
 }
 
-fn play(cases: VecDeque<Case>) -> Vec<Outcome> {
-    let (cases, outcomes) = (Mutex::new(cases), Mutex::new(Vec::new()));
-    let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+fn play(tests: VecDeque<Test>) -> Vec<Outcome> {
+    let (tests, outcomes) = (Mutex::new(tests), Mutex::new(Vec::new()));
+    let next = || tests.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
-                while let Some(case) = next() {
-                    let outcome = play_one(case);
+                while let Some(test) = next() {
+                    let outcome = play_one(test);
                     outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
                 }
             });
@@ -64,30 +111,29 @@ fn play(cases: VecDeque<Case>) -> Vec<Outcome> {
     outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn play_one(case: Case) -> Outcome {
+fn play_one(test: Test) -> Outcome {
     let begin = SystemClock.monotonic();
-    // On a thread of its own, so that a panic names the case.
+    // On a thread of its own, so that a panic names the test.
     let played = thread::scope(|scope| {
         let body = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime starts").block_on(Box::pin(case.play()))
+            runtime.expect("a runtime starts").block_on(Box::pin(test.play()))
         };
         let body = move || catch_unwind(AssertUnwindSafe(body)).ok();
-        let thread = thread::Builder::new().name(case.name()).spawn_scoped(scope, body);
+        let thread = thread::Builder::new().name(test.name()).spawn_scoped(scope, body);
         thread.expect("a thread starts").join().expect("panics are caught")
     });
     let outcome =
-        Outcome { case, fenced: played, took: SystemClock.monotonic().duration_since(begin) };
+        Outcome { test, fenced: played, took: SystemClock.monotonic().duration_since(begin) };
     let word = if played.is_some() { "ok" } else { "FAILED" };
-    say(&format!("{:52} {word:6} {:5.1} s", case.name(), outcome.took.as_secs_f64()));
+    say(&format!("{:52} {word:6} {:5.1} s", test.name(), outcome.took.as_secs_f64()));
     outcome
 }
 
 fn report(outcomes: &[Outcome], took: Duration) -> ExitCode {
     let mut table: BTreeMap<(&str, &str), (usize, usize, usize)> = BTreeMap::new();
-    for Outcome { case, fenced, .. } in outcomes {
-        let key = (case.backend.as_str(), case.action.as_str());
-        let (good, all, refused) = table.entry(key).or_default();
+    for Outcome { test, fenced, .. } in outcomes {
+        let (good, all, refused) = table.entry(test.group()).or_default();
         *all += 1;
         *good += usize::from(fenced.is_some());
         *refused += fenced.unwrap_or_default();
@@ -99,14 +145,14 @@ fn report(outcomes: &[Outcome], took: Duration) -> ExitCode {
     let mut failed: Vec<String> = outcomes
         .iter()
         .filter(|outcome| outcome.fenced.is_none())
-        .map(|outcome| outcome.case.name())
+        .map(|outcome| outcome.test.name())
         .collect();
     failed.sort();
     for name in &failed {
         say(&format!("\nfailed: {name}\n  cargo test --test crash_matrix -- --exact {name}"));
     }
     let count = outcomes.len();
-    say(&format!("\n{} of {count} cases in {:.1} s", count - failed.len(), took.as_secs_f64()));
+    say(&format!("\n{} of {count} tests in {:.1} s", count - failed.len(), took.as_secs_f64()));
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
