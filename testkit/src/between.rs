@@ -21,7 +21,7 @@ use holdpoint_storage::{
 pub struct Call<'a> {
     /// The trait's method.
     pub name: &'static str,
-    /// What it was asked, where that tells kinds apart: of `commit` the request, of `append` the
+    /// What it was asked, where that matters: of `commit` and `claim` the request, of `append` the
     /// kind, of all others nothing.
     pub request: &'a (dyn Any + Send + Sync),
 }
@@ -99,7 +99,7 @@ impl<M: Middle> Enqueue for Between<M> {
 #[async_trait]
 impl<M: Middle> Claim for Between<M> {
     async fn claim(&self, request: &ClaimRequest) -> StoreResult<Claims> {
-        self.through("claim", self.inner.claim(request)).await
+        self.through_with("claim", request, self.inner.claim(request)).await
     }
     async fn renew(&self, leases: &[Lease], lease_ms: i64) -> StoreResult<Vec<Renewal>> {
         self.through("renew", self.inner.renew(leases, lease_ms)).await

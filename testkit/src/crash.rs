@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! HOLDPOINT_CRASH=commit.after:2  HOLDPOINT_CRASH_ACTION=abort|sleep|error
-//! HOLDPOINT_CRASH_LOG=FILE        `hit POINT`, `woke POINT`, `fenced CALL`: a line each
+//! HOLDPOINT_CRASH_LOG=FILE        `hit POINT`, `woke POINT`, `fenced CALL`,
+//!                             `repeated done|refused`: a line each
 //! ```
 //! A process that sleeps makes no store call until the file `FILE.wake` is there; its other
 //! threads and its clock go on, as behind a network that swallows everything.
@@ -20,7 +21,7 @@ use std::{
     io::Write as _,
     path::PathBuf,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -66,7 +67,7 @@ pub const CRASH_POINTS: [&str; 28] = [
 ];
 
 /// The longest that a process sleeps; then nobody wakes it any more.
-const SLEEP_MAX: Duration = Duration::from_secs(120);
+const SLEEP_MAX: Duration = Duration::from_secs(300);
 
 /// What happens at a point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +117,8 @@ struct Shared {
     log: Option<PathBuf>,
     times: AtomicU64,
     is_still: watch::Sender<bool>,
+    /// The id of the call whose reply was lost.
+    lost: OnceLock<String>,
 }
 
 #[derive(Debug)]
@@ -138,14 +141,25 @@ impl Crash {
             Plan::new(&at, &action)
         });
         let log = std::env::var_os("HOLDPOINT_CRASH_LOG").map(PathBuf::from);
+        Self::of(plan, log)
+    }
+
+    fn of(plan: Option<Plan>, log: Option<PathBuf>) -> Self {
         let (times, is_still) = (AtomicU64::new(0), watch::Sender::new(false));
-        Self(Arc::new(Shared { plan, log, times, is_still }))
+        Self(Arc::new(Shared { plan, log, times, is_still, lost: OnceLock::new() }))
     }
 
     /// The point at which this process crashes.
     #[must_use]
     pub fn point(&self) -> Option<&'static str> {
         self.0.plan.as_ref().map(|plan| plan.point)
+    }
+
+    /// Whether this process is yet to crash.
+    #[must_use]
+    pub fn is_pending(&self) -> bool {
+        let times = self.0.times.load(Ordering::Relaxed);
+        self.0.plan.as_ref().is_some_and(|plan| times < plan.nth)
     }
 
     /// Passes a point: does what the plan says when it is the one, for the n-th time.
@@ -155,7 +169,7 @@ impl Crash {
     ///
     /// # Panics
     ///
-    /// When nobody wakes the process for two minutes.
+    /// When nobody wakes the process for five minutes.
     pub async fn at(&self, point: &'static str) -> Result<(), CrashError> {
         if self.0.plan.as_ref().is_none_or(|plan| plan.point != point) {
             return Ok(());
@@ -172,7 +186,7 @@ impl Crash {
     ///
     /// # Panics
     ///
-    /// When nobody wakes the process for two minutes.
+    /// When nobody wakes the process for five minutes.
     pub fn at_blocking(&self, point: &'static str) -> Result<(), CrashError> {
         match self.hit(point) {
             None => Ok(()),
@@ -208,6 +222,15 @@ impl Crash {
         let _ = self.0.is_still.subscribe().wait_for(|is_still| !is_still).await;
     }
 
+    /// The reply of the call with this id is lost.
+    fn lose(&self, id: &str) {
+        self.0.lost.set(id.to_owned()).expect("one point is hit once");
+    }
+
+    fn has_lost(&self, id: &str) -> bool {
+        self.0.lost.get().is_some_and(|lost| lost == id)
+    }
+
     fn log(&self, what: &str, about: &str) {
         let Some(path) = &self.0.log else { return };
         let mut file = OpenOptions::new()
@@ -236,9 +259,7 @@ mod tests {
     use super::*;
 
     fn crash(at: &str, action: &str, log: Option<PathBuf>) -> Crash {
-        let plan = Some(Plan::new(at, action));
-        let (times, is_still) = (AtomicU64::new(0), watch::Sender::new(false));
-        Crash(Arc::new(Shared { plan, log, times, is_still }))
+        Crash::of(Some(Plan::new(at, action)), log)
     }
 
     #[tokio::test]

@@ -16,6 +16,8 @@ use crate::{
 
 /// The runs that an operator prunes, or moves.
 const OTHERS: usize = 3;
+/// Far longer than a process takes from its last write to its point.
+const SOON: Duration = Duration::from_secs(20);
 /// SIGABRT.
 const ABORTED: i32 = 6;
 
@@ -52,6 +54,9 @@ impl Case {
         let mut play = Play { case: *self, stage: &stage, end, helpers: Vec::new() };
         let (mut crashing, mut runs) = play.begin().await;
         play.until_hit(&crashing, &runs).await;
+        if self.row.is_repeated() && self.action == CrashAction::Error {
+            assert!(crashing.repeats().await, "a repeat was not told what the call had done");
+        }
         if self.action == CrashAction::Abort {
             let status = crashing.process.wait(LONG);
             assert_eq!(status.signal(), Some(ABORTED), "{status}: {}", crashing.process.stderr());
@@ -159,7 +164,11 @@ impl Play<'_> {
             }
             if matches!(self.case.row.way, Way::Work | Way::Reap) {
                 for run in runs {
-                    self.stage.attend(run, self.end).await;
+                    if self.stage.attend(run, self.end).await {
+                        // It is there at once, or never.
+                        let what = self.stage.told(run).await;
+                        until_async(&what, SOON, async || crashing.has_hit().then_some(())).await;
+                    }
                 }
             }
             None

@@ -6,10 +6,15 @@
 //! Each node adds its name to the state's `path`, and a line to the ledger when it begins and right
 //! before it returns; `pay` and `mail` also when they call the world outside.
 
-use std::{fs::OpenOptions, io::Write as _, sync::Arc, time::Duration};
+use std::{
+    fs::OpenOptions,
+    io::Write as _,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use holdpoint::{
-    AppendReducer, BoxFuture, Clock, CompiledGraph, Effect, Gate, NodeContext, NodeError,
+    AppendReducer, BoxFuture, Clock, CompiledGraph, Effect, Gate, Health, NodeContext, NodeError,
     NodeOptions, Question, RetryPolicy, Shutdown, State, StateGraph, StateSchema, SystemClock,
     Update,
 };
@@ -20,11 +25,8 @@ use serde_json::json;
 pub(crate) const GRAPH: &str = "matrix";
 /// The nodes, in order; the last is in the second version only.
 pub(crate) const NODES: [&str; 7] = ["a", "pay", "mail", "c", "nap", "end", "bye"];
-/// How long the run sleeps.
-const NAP: Duration = Duration::from_millis(100);
-/// How long it sleeps when that is what the case is about: longer than the commit that records the
-/// time takes on a busy machine, since a sleep that is over by then is none.
-const LONG_NAP: Duration = Duration::from_secs(1);
+/// How long the run sleeps at first.
+const NAP: Duration = Duration::from_millis(200);
 
 /// Which structure of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +50,14 @@ impl Version {
 pub(crate) struct Tools {
     pub(crate) crash: Crash,
     pub(crate) shutdown: Shutdown,
+    /// The worker's, once it is there.
+    pub(crate) health: Arc<OnceLock<Health>>,
+}
+
+impl Tools {
+    pub(crate) fn new(crash: &Crash) -> Self {
+        Self { crash: crash.clone(), shutdown: Shutdown::new(), health: Arc::default() }
+    }
 }
 
 /// The graph.
@@ -92,7 +102,7 @@ fn node(
                     tools.crash.at("effect.after_call").await?;
                 }
                 "mail" => write(&ctx, &format!("mail {}", ctx.idempotency_key()))?,
-                "nap" => ctx.sleep("nap", nap(&tools)).await?,
+                "nap" => nap(&ctx, &tools.crash).await?,
                 _ => {}
             }
             write(&ctx, "done")?;
@@ -102,19 +112,31 @@ fn node(
     }
 }
 
-/// The points of a drain are reached by one that begins while a node runs.
+/// The points of a drain are reached by one that begins while a node runs, which ends when the
+/// worker has taken notice.
 async fn drain(tools: &Tools) -> Result<(), NodeError> {
     if matches!(tools.crash.point(), Some("release.before" | "drain.in")) {
         tools.shutdown.drain();
+        let is_draining = || tools.health.get().is_some_and(|health| health.report().is_draining);
+        while !is_draining() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
     Ok(tools.crash.at("drain.in").await?)
 }
 
-fn nap(tools: &Tools) -> Duration {
-    match tools.crash.point() {
-        Some("timer.before" | "timer.after" | "reschedule.before") => LONG_NAP,
-        _ => NAP,
+/// Sleeps so that no worker is held. On a busy machine a sleep may be over before its time is
+/// committed, and the node just goes on; where that would miss the point, it sleeps again, longer.
+async fn nap(ctx: &NodeContext, crash: &Crash) -> Result<(), NodeError> {
+    let is_about_this =
+        matches!(crash.point(), Some("timer.before" | "timer.after" | "reschedule.before"));
+    for n in 0..10 {
+        ctx.sleep(&format!("nap {n}"), NAP * 2_u32.pow(n)).await?;
+        if !(is_about_this && crash.is_pending()) {
+            break;
+        }
     }
+    Ok(())
 }
 
 /// Appends a line to the ledger: one write, synced.

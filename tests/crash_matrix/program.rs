@@ -6,8 +6,7 @@ use std::{io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 use holdpoint::{
     CompiledGraph, ExecutorConfig, Fingerprint, GraphId, GraphResolver, GraphSet, Location,
     Namespace, Producer, QueuedExecutor, RedisConfig, RedisStore, ResolveError, RunId, RunRequest,
-    Shutdown, SignalOptions, SqliteConfig, SqliteStore, Store, StoreError, Worker, WorkerConfig,
-    WorkerEnd,
+    SignalOptions, SqliteConfig, SqliteStore, Store, StoreError, Worker, WorkerConfig, WorkerEnd,
 };
 use holdpoint_testkit::{Crash, CrashStore, Program};
 use tokio::signal::unix::{SignalKind, signal};
@@ -20,8 +19,8 @@ const ENV_ROLE: &str = "HOLDPOINT_MATRIX_ROLE";
 const ENV_STORE: &str = "HOLDPOINT_MATRIX_STORE";
 /// What a worker says when it can be told to end.
 pub(crate) const LISTENS: &str = "listening";
-/// The lease of all workers.
-pub(crate) const LEASE: Duration = Duration::from_secs(1);
+/// The lease of all workers: what a case waits for, and what a busy machine must not use up.
+const LEASE: Duration = Duration::from_secs(2);
 /// The key under which the run is enqueued, by whoever does.
 pub(crate) const KEY: &str = "the-order";
 
@@ -74,7 +73,7 @@ async fn play(role: Vec<&str>) -> anyhow::Result<()> {
             Ok(())
         }
         ["migrate", runs @ ..] => {
-            let tools = Tools { crash, shutdown: Shutdown::new() };
+            let tools = Tools::new(&crash);
             let pins = [Version::One, Version::Two].map(|v| graph(v, &tools).fingerprint().clone());
             for run in runs {
                 producer.migrate(&RunId::new(*run)?, &pins[0], &pins[1], "it").await?;
@@ -118,8 +117,8 @@ async fn work(
     url: &str,
     versions: &str,
 ) -> anyhow::Result<()> {
-    let shutdown = Shutdown::new();
-    let tools = Tools { crash: crash.clone(), shutdown: shutdown.clone() };
+    let tools = Tools::new(&crash);
+    let shutdown = tools.shutdown.clone();
     let all = [("1", Version::One), ("2", Version::Two)];
     let served = all.iter().filter(|(name, _)| versions.contains(name));
     let graphs: Vec<CompiledGraph> = served.map(|(_, version)| graph(*version, &tools)).collect();
@@ -135,6 +134,7 @@ async fn work(
     let executor =
         QueuedExecutor::new(Arc::clone(&store), Arc::new(resolver)).with_config(executor);
     let mut worker = Worker::new(store, graphs, config)?.with_executor(executor);
+    tools.health.set(worker.health()).expect("it is set once");
     if !url.starts_with("sqlite:") {
         let url = url.to_owned();
         worker = worker.with_upkeep_store(Arc::new(move || {

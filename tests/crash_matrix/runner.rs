@@ -3,8 +3,10 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     io::Write as _,
+    os::unix::process::CommandExt as _,
     panic::{AssertUnwindSafe, catch_unwind},
-    process::ExitCode,
+    path::Path,
+    process::{Command, ExitCode},
     sync::{Mutex, PoisonError},
     thread,
     time::Duration,
@@ -15,7 +17,7 @@ use holdpoint_testkit::CRASH_POINTS;
 
 use crate::{case::Case, cut, outage, stage::Backend, table::ROWS};
 
-/// How many tests are played at once. They mostly wait for leases to end.
+/// How many tests are played at once, unless `--test-threads=N` says otherwise. They mostly wait for leases to end.
 const AT_ONCE: usize = 12;
 
 /// What can be played.
@@ -65,6 +67,9 @@ impl Test {
     }
 }
 
+/// Where Linux has files in memory.
+const MEMORY: &str = "/dev/shm";
+
 /// How a test went.
 struct Outcome {
     test: Test,
@@ -90,16 +95,33 @@ pub(crate) fn main() -> ExitCode {
         tests.iter().for_each(|test| say(&format!("{}: test", test.name())));
         return ExitCode::SUCCESS;
     }
+    if let Some(error) = move_to_memory() {
+        say(&format!("temporary files stay where they are: {error}"));
+    }
+    let at_once = args.iter().find_map(|arg| arg.strip_prefix("--test-threads="));
+    let at_once = at_once.and_then(|count| count.parse().ok()).unwrap_or(AT_ONCE);
     let begin = SystemClock.monotonic();
-    let outcomes = play(tests);
+    let outcomes = play(tests, at_once);
     report(&outcomes, SystemClock.monotonic().duration_since(begin))
 }
 
-fn play(tests: VecDeque<Test>) -> Vec<Outcome> {
+/// Starts this program anew with its temporary files in memory, where the system has such a place.
+/// What a dead process had handed to the system is not lost, so no test here needs a disk, and the
+/// pauses of a busy one would use up leases. Comes back only when that cannot be done.
+fn move_to_memory() -> Option<std::io::Error> {
+    let place = Path::new(MEMORY);
+    if std::env::temp_dir() == place || !place.is_dir() {
+        return None;
+    }
+    let program = std::env::current_exe().ok()?;
+    Some(Command::new(program).args(std::env::args_os().skip(1)).env("TMPDIR", place).exec())
+}
+
+fn play(tests: VecDeque<Test>, at_once: usize) -> Vec<Outcome> {
     let (tests, outcomes) = (Mutex::new(tests), Mutex::new(Vec::new()));
     let next = || tests.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     thread::scope(|scope| {
-        for _ in 0..AT_ONCE {
+        for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(test) = next() {
                     let outcome = play_one(test);

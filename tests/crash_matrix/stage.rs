@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(120);
 
 /// Which store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,13 @@ impl Stage {
         false
     }
 
+    /// The run's journal, for a message.
+    pub(crate) async fn told(&self, run: &RunId) -> String {
+        let events = self.producer.events(run, 0).await.expect("the journal can be read");
+        let lines = events.iter().map(|event| serde_json::to_string(event).unwrap_or_default());
+        format!("the point of a run that has ended:\n{}", lines.collect::<Vec<_>>().join("\n"))
+    }
+
     /// Answers every open question: the gate with a yes, an uncertain payment with its result.
     /// Somebody else may be quicker; which answer counts is in the journal.
     async fn answer(&self, run: &RunId) {
@@ -158,6 +165,13 @@ impl Crashing {
         std::fs::write(self.log.with_added_extension("wake"), "").expect("a new file");
         until_async("the sleeper to wake", LONG, async || self.has_said("woke").then_some(()))
             .await;
+    }
+
+    /// Waits until the process repeats the call whose reply was lost; whether it was told what
+    /// that had done.
+    pub(crate) async fn repeats(&self) -> bool {
+        let repeated = async || self.log().into_iter().find(|line| line.starts_with("repeated "));
+        until_async("the repeat", LONG, repeated).await == "repeated done"
     }
 
     /// How many late writes of the process the store refused; a renewal is none.

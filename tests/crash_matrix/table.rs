@@ -83,6 +83,19 @@ pub(crate) enum End {
 }
 
 impl Row {
+    /// Whether an error there is a lost reply to an owner, who repeats the call until it is told
+    /// what it did.
+    pub(crate) fn is_repeated(&self) -> bool {
+        matches!(
+            self.point,
+            "claim.after_before_resolve"
+                | "effect.after_start_commit"
+                | "commit.after"
+                | "park.after"
+                | "finish.after"
+        )
+    }
+
     /// How the run ends when this is done there.
     pub(crate) fn end(&self, action: CrashAction) -> End {
         match (self.point, action) {

@@ -1,11 +1,11 @@
 //! The points at a store's boundary.
 
-use std::{any::Any, future::Future, sync::Arc};
+use std::{any::Any, future::Future, sync::Arc, time::Duration};
 
 use holdpoint_graph::{Event, Life, RequestId, RunId, RunStatus};
 use holdpoint_storage::{
-    AppendKind, Chain, Claims, CommitReply, CommitRequest, Disposition, Renewal, RunFilter,
-    RunHead, Store, StoreError, StoreResult,
+    AppendKind, Chain, ClaimRequest, Claims, CommitReply, CommitRequest, Disposition, Renewal,
+    RunFilter, RunHead, Store, StoreError, StoreResult,
 };
 
 use super::{Crash, CrashError};
@@ -13,8 +13,6 @@ use crate::between::{Between, Call, Middle};
 
 /// The most runs that are looked at.
 const RUNS_MAX: usize = 100;
-/// What is due so soon counts as due: the call that follows may find it so.
-const SOON_MS: i64 = 50;
 
 /// A store whose calls pass the points of a [`Crash`].
 pub type CrashStore = Between<Crash>;
@@ -37,6 +35,7 @@ impl Middle for Crash {
         let Some(point) = self.point() else { return work.await };
         if is_before(point, inner, call).await {
             self.at(point).await.map_err(refused)?;
+            self.while_still().await;
         }
         let waiting = match (point, may_fire(call)) {
             ("timer.after", true) => waiting(inner).await,
@@ -46,14 +45,20 @@ impl Middle for Crash {
         if is_fenced(call, &reply) {
             self.log("fenced", call.name);
         }
-        if is_after(point, inner, call, &reply, &waiting).await {
-            self.at(point).await.map_err(lost)?;
+        if id_of(call).is_some_and(|id| self.has_lost(id)) {
+            self.log("repeated", if is_done(&reply) { "done" } else { "refused" });
+        }
+        if is_after(point, inner, call, &reply, &waiting).await
+            && let Err(error) = self.at(point).await
+        {
+            id_of(call).into_iter().for_each(|id| self.lose(id));
+            return Err(lost(error));
         }
         Ok(reply)
     }
 }
 
-/// Whether the point is right before this call.
+/// Whether the point is right before this call. For what happens at a time, waits for that.
 async fn is_before(point: &str, inner: &dyn Store, call: Call<'_>) -> bool {
     match point {
         "enqueue.before_script" => call.name == "enqueue",
@@ -65,8 +70,8 @@ async fn is_before(point: &str, inner: &dyn Store, call: Call<'_>) -> bool {
             let kind = call.request.downcast_ref::<AppendKind>();
             kind.is_some_and(|kind| matches!(kind, AppendKind::Migrate { .. }))
         }
-        "timer.before" => may_fire(call) && is_any_due(inner).await,
-        "reap.between_scan_and_move" => call.name == "tick" && is_any_overdue(inner).await,
+        "timer.before" => may_fire(call) && until_due(inner).await,
+        "reap.between_scan_and_move" => call.name == "tick" && until_overdue(inner).await,
         _ => place_of(inner, call).is_some_and(|(before, _)| before == point),
     }
 }
@@ -122,29 +127,46 @@ fn may_fire(call: Call<'_>) -> bool {
     call.name == "tick" || call.name == "claim"
 }
 
-async fn runs(inner: &dyn Store, statuses: &[RunStatus]) -> Vec<RunHead> {
-    let filter = RunFilter { statuses: statuses.to_vec(), ..RunFilter::default() };
+async fn runs(inner: &dyn Store, status: RunStatus) -> Vec<RunHead> {
+    let filter = RunFilter { statuses: vec![status], ..RunFilter::default() };
     inner.runs(&filter, None, RUNS_MAX).await.map(|page| page.rows).unwrap_or_default()
 }
 
-async fn is_any_due(inner: &dyn Store) -> bool {
-    let Ok(now_ms) = inner.now_ms().await else { return false };
-    let timed = runs(inner, &[RunStatus::Scheduled, RunStatus::Parked]).await;
-    timed.iter().filter_map(RunHead::due_at_ms).any(|at_ms| at_ms <= now_ms + SOON_MS)
+/// Whether a run waits for a time; returns when that has come. A call that was let through before
+/// could come to the store after it.
+async fn until_due(inner: &dyn Store) -> bool {
+    until_passed(inner, RunStatus::Scheduled, RunHead::due_at_ms).await
 }
 
-async fn is_any_overdue(inner: &dyn Store) -> bool {
-    let Ok(now_ms) = inner.now_ms().await else { return false };
-    let running = runs(inner, &[RunStatus::Running]).await;
-    running.iter().any(|head| match &head.life {
-        Life::Running { lease } => lease.deadline_ms <= now_ms,
-        _ => false,
-    })
+/// Whether a worker has a run; returns when its lease is over.
+async fn until_overdue(inner: &dyn Store) -> bool {
+    let deadline = |head: &RunHead| match &head.life {
+        Life::Running { lease } => Some(lease.deadline_ms),
+        _ => None,
+    };
+    until_passed(inner, RunStatus::Running, deadline).await
+}
+
+async fn until_passed(
+    inner: &dyn Store,
+    status: RunStatus,
+    time: impl Fn(&RunHead) -> Option<i64>,
+) -> bool {
+    loop {
+        let (found, now_ms) = (runs(inner, status).await, inner.now_ms().await);
+        let (Some(at_ms), Ok(now_ms)) = (found.iter().filter_map(&time).min(), now_ms) else {
+            return false;
+        };
+        match u64::try_from(at_ms - now_ms) {
+            Ok(left_ms) if left_ms > 0 => tokio::time::sleep(Duration::from_millis(left_ms)).await,
+            Ok(_) | Err(_) => return true,
+        }
+    }
 }
 
 /// The runs that wait for a time.
 async fn waiting(inner: &dyn Store) -> Vec<RunId> {
-    runs(inner, &[RunStatus::Scheduled]).await.into_iter().map(|head| head.run).collect()
+    runs(inner, RunStatus::Scheduled).await.into_iter().map(|head| head.run).collect()
 }
 
 /// Whether one of these runs waits no more.
@@ -154,6 +176,19 @@ async fn has_fired(inner: &dyn Store, waiting: &[RunId]) -> bool {
     }
     let still = self::waiting(inner).await;
     waiting.iter().any(|run| !still.contains(run))
+}
+
+/// The id under which an owner's call is repeated.
+fn id_of(call: Call<'_>) -> Option<&str> {
+    let commit = call.request.downcast_ref::<CommitRequest>();
+    let claim = call.request.downcast_ref::<ClaimRequest>();
+    commit.map(|commit| commit.request.as_str()).or(claim.map(|claim| claim.nonce.as_str()))
+}
+
+/// Whether a repeated call of an owner was answered with what it did.
+fn is_done(reply: &(dyn Any + Send + Sync)) -> bool {
+    matches!(reply.downcast_ref(), Some(CommitReply::Done { .. }))
+        || reply.downcast_ref::<Claims>().is_some_and(|claims| !claims.runs.is_empty())
 }
 
 /// Whether the store refused an owner that is none any more.

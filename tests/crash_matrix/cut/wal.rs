@@ -2,7 +2,6 @@
 
 use std::{fs, path::Path};
 
-use holdpoint::Random;
 use holdpoint_testkit::Scratch;
 use rusqlite::{Connection, types::Value};
 
@@ -14,6 +13,8 @@ use crate::{
 
 /// The last transition is cut at every so many bytes.
 const STEP: usize = 64;
+/// Bytes of rubbish behind a cut: more than a frame.
+const RUBBISH: usize = 5_000;
 /// Bytes of the log's header, and of a frame's, behind which the page follows.
 const HEADER: usize = 32;
 const FRAME: usize = 24;
@@ -45,7 +46,9 @@ pub(super) async fn play() {
         let count = if n == last { (pair[1] - pair[0]) / STEP } else { CUTS };
         let mut before = None;
         for cut in places(pair[0], pair[1], count) {
-            for tail in [&[][..], &Random.bytes::<5_000>()] {
+            // Rubbish that has no byte right; by chance the last one missing might be.
+            let rubbish: Vec<u8> = log[cut..].iter().take(RUBBISH).map(|byte| !byte).collect();
+            for tail in [&[][..], &rubbish] {
                 let contents = load(cut, tail);
                 let before = before.get_or_insert_with(|| contents.clone());
                 assert!(*before == contents, "byte {cut} is inside of the transition {pair:?}");
