@@ -17,7 +17,8 @@ use holdpoint_testkit::CRASH_POINTS;
 
 use crate::{case::Case, cut, outage, stage::Backend, table::ROWS};
 
-/// How many tests are played at once, unless `--test-threads=N` says otherwise. They mostly wait for leases to end.
+/// How many tests are played at once, unless `--test-threads=N` says otherwise. They mostly wait
+/// for leases to end.
 const AT_ONCE: usize = 12;
 
 /// What can be played.
