@@ -1,7 +1,9 @@
 //! The program under test: a worker, a producer or an operator over a store whose calls pass the
 //! crash points. It is this very test binary, started again with a role.
 
-use std::{io::Write as _, process::ExitCode, sync::Arc, time::Duration};
+use std::{
+    io::Write as _, os::unix::process::parent_id, process::ExitCode, sync::Arc, time::Duration,
+};
 
 use holdpoint::{
     CompiledGraph, ExecutorConfig, Fingerprint, GraphId, GraphResolver, GraphSet, Location,
@@ -33,6 +35,7 @@ pub(crate) fn program(role: &str, url: &str) -> Program {
 /// Plays the role that the environment names; none when it names none.
 pub(crate) fn main() -> Option<ExitCode> {
     let role = std::env::var(ENV_ROLE).ok()?;
+    std::thread::spawn(end_with_parent);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -46,6 +49,15 @@ pub(crate) fn main() -> Option<ExitCode> {
             ExitCode::FAILURE
         }
     })
+}
+
+/// Ends the process when the one that started it is gone: a run that is stopped leaves nobody.
+fn end_with_parent() {
+    let parent = parent_id();
+    while parent_id() == parent {
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    std::process::exit(1);
 }
 
 async fn play(role: Vec<&str>) -> anyhow::Result<()> {
