@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     future::Future,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use holdpoint_graph::RequestId;
@@ -20,6 +21,8 @@ pub enum Fault {
     Refuse,
     /// The store does it, and the reply is lost.
     LoseReply,
+    /// The store does it, and the reply comes so much later.
+    DelayReply(Duration),
     /// The store does not get it, and there never is a reply.
     HangBefore,
     /// The store does it, and there never is a reply.
@@ -107,6 +110,11 @@ impl Middle for Faults {
                 let request = RequestId::new("lost-reply")?;
                 let cause = format!("the plan lost the reply of {name}");
                 Err(StoreError::UnknownOutcome { request, cause })
+            }
+            Fault::DelayReply(delay) => {
+                let reply = work.await;
+                tokio::time::sleep(delay).await;
+                reply
             }
             Fault::HangAfter => {
                 work.await?;

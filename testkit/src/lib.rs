@@ -4,6 +4,7 @@
 //! * [`Program`] and [`Process`]: examples and binaries as child processes that receive signals.
 //! * [`Ledger`]: what the fixture nodes wrote down about each time they ran.
 //! * [`Scratch`]: a folder that goes away with the test, and the store URLs inside it.
+//! * [`Proxy`]: a relay in front of a server that holds, delays, drops or cuts.
 //! * [`FaultyStore`]: a real store behind a plan of faults.
 //! * [`CrashStore`]: a real store whose calls pass named points at which the process crashes.
 //! * [`verified_journal`]: a run's journal, when it is whole.
@@ -23,6 +24,7 @@ mod ledger;
 mod lines;
 mod process;
 mod program;
+mod proxy;
 mod redis;
 mod scratch;
 mod signal;
@@ -36,6 +38,7 @@ pub use journal::verified_journal;
 pub use ledger::{Ledger, LedgerEntry};
 pub use process::{Finished, Process};
 pub use program::Program;
+pub use proxy::{Proxy, ProxyMode};
 pub use redis::{Appendfsync, RedisConfig, RedisServer};
 pub use scratch::Scratch;
 pub use signal::Signal;
