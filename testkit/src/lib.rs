@@ -6,6 +6,8 @@
 //! * [`Scratch`]: a folder that goes away with the test, and the store URLs inside it.
 //! * [`Proxy`]: a relay in front of a server that holds, delays, drops or cuts.
 //! * [`FaultyStore`]: a real store behind a plan of faults.
+//! * [`CrashStore`]: a real store whose calls pass named points at which the process crashes.
+//! * [`verified_journal`]: a run's journal, when it is whole.
 //! * [`until`] and [`until_async`]: the one way to wait for something another process does.
 //!
 //! Nothing is shared between tests, so all of them may run at once.
@@ -13,8 +15,11 @@
 //! returning errors.
 //! The crate is a dev-dependency; no program of ours links it.
 
+mod between;
+mod crash;
 mod faulty;
 mod find;
+mod journal;
 mod ledger;
 mod lines;
 mod process;
@@ -25,8 +30,11 @@ mod scratch;
 mod signal;
 mod until;
 
-pub use faulty::{Fault, FaultyStore, Plan};
+pub use between::{Between, Call, Middle};
+pub use crash::{CRASH_POINTS, Crash, CrashAction, CrashError, CrashStore};
+pub use faulty::{Fault, Faults, FaultyStore, Plan};
 pub use find::{binary_path, example_path, profile_folder};
+pub use journal::verified_journal;
 pub use ledger::{Ledger, LedgerEntry};
 pub use process::{Finished, Process};
 pub use program::Program;
