@@ -58,6 +58,7 @@ impl Live {
             Event::Claimed { .. }
             | Event::NodeStarted { .. }
             | Event::StepRecorded { .. }
+            | Event::NodeSlept { .. }
             | Event::NodeRouted { .. }
             | Event::BranchJoined { .. }
             | Event::StateEdited { .. }

@@ -134,6 +134,7 @@ impl Attempts {
             | Event::NodeCompleted { .. }
             | Event::NodeRouted { .. }
             | Event::NodeFailed { .. }
+            | Event::NodeSlept { .. }
             | Event::BranchJoined { .. }
             | Event::InterruptOpened { .. }
             | Event::InterruptAnswered { .. }

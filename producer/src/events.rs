@@ -135,6 +135,7 @@ fn fields(event: &Event) -> Result<Map<String, Value>, serde_json::Error> {
         | Event::NodeCompleted { .. }
         | Event::NodeRouted { .. }
         | Event::NodeFailed { .. }
+        | Event::NodeSlept { .. }
         | Event::BranchJoined { .. }
         | Event::StateEdited { .. }
         | Event::RunParked { .. }
@@ -225,6 +226,7 @@ const fn is_checkpoint(event: &Event) -> bool {
         | Event::NodeCompleted { .. }
         | Event::NodeRouted { .. }
         | Event::NodeFailed { .. }
+        | Event::NodeSlept { .. }
         | Event::BranchJoined { .. }
         | Event::InterruptOpened { .. }
         | Event::InterruptAnswered { .. }

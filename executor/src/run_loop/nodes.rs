@@ -61,7 +61,7 @@ impl RunLoop {
                 self.facts.session.as_ref().map_or(self.facts.run.as_str(), |s| s.as_str());
             tracer.start(session, &format!("node:{}", task.node), SpanKind::Node)
         });
-        self.running.insert(task, Running { dropped, span });
+        self.running.insert(task.branch.clone(), Running { task, dropped, span });
         Flow::Continue(())
     }
 
@@ -80,11 +80,11 @@ impl RunLoop {
     /// Does what a node asks of the loop. A task that is no longer running is not heard.
     pub(super) async fn command(&mut self, command: Command) -> Flow {
         match command {
-            Command::StepBegins { task, key, done } if self.running.contains_key(&task) => {
+            Command::StepBegins { task, key, done } if self.is_running(&task) => {
                 self.begin_unsafe(&task, Some(key)).await?;
                 let _ = done.send(());
             }
-            Command::StepEnds { task, key, value, done } if self.running.contains_key(&task) => {
+            Command::StepEnds { task, key, value, done } if self.is_running(&task) => {
                 self.apply(Event::StepRecorded { task, key, value });
                 self.flush().await?;
                 let _ = done.send(());
@@ -95,7 +95,7 @@ impl RunLoop {
                 self.apply(event);
             }
             Command::Sleep { task, until_ms } if self.drop_one(&task) => {
-                self.sleeping.insert(task, until_ms);
+                self.apply(Event::NodeSlept { task, until_ms });
             }
             Command::Emit { task, value } => {
                 self.facts.listeners.partial(&self.facts.run, &task.node, &value);
@@ -117,7 +117,7 @@ impl RunLoop {
 
     /// Drops the attempt of a task that asked or sleeps. False: it is not running.
     fn drop_one(&mut self, task: &TaskRef) -> bool {
-        let Some(running) = self.running.remove(task) else { return false };
+        let Some(running) = self.no_longer_running(task) else { return false };
         running.dropped.cancel();
         self.end_span(running.span, None);
         true
@@ -128,7 +128,7 @@ impl RunLoop {
         while let Ok(command) = self.commands.1.try_recv() {
             self.command(command).await?;
         }
-        let Some(running) = self.running.remove(&task) else { return Flow::Continue(()) };
+        let Some(running) = self.no_longer_running(&task) else { return Flow::Continue(()) };
         let result = match ended {
             Ended::Dropped => return Flow::Continue(()),
             Ended::Returned(result) => result

@@ -10,3 +10,5 @@ mod nodes;
 mod runner;
 mod sessions;
 mod shapes;
+mod sleeps;
+mod width;

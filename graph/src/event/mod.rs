@@ -103,6 +103,13 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<i64>,
     },
+    /// A node sleeps: its attempt was ended on purpose, and it starts again then.
+    NodeSlept {
+        /// The task.
+        task: TaskRef,
+        /// When it starts again.
+        until_ms: i64,
+    },
     /// The branches of a fork met.
     BranchJoined {
         /// Where the fork stands.
@@ -195,6 +202,7 @@ impl Event {
             Self::NodeCompleted { .. } => "node_completed",
             Self::NodeRouted { .. } => "node_routed",
             Self::NodeFailed { .. } => "node_failed",
+            Self::NodeSlept { .. } => "node_slept",
             Self::BranchJoined { .. } => "branch_joined",
             Self::InterruptOpened { .. } => "interrupt_opened",
             Self::InterruptAnswered { .. } => "interrupt_answered",
@@ -217,6 +225,7 @@ impl Event {
             | Self::NodeCompleted { .. }
             | Self::NodeRouted { .. }
             | Self::NodeFailed { .. }
+            | Self::NodeSlept { .. }
             | Self::BranchJoined { .. }
             | Self::InterruptOpened { .. }
             | Self::InterruptAnswered { .. }

@@ -253,6 +253,18 @@ impl Progress {
         visit_tasks(&self.flow, &mut Vec::new(), &mut each);
     }
 
+    /// When a task next starts again by itself, or a question answers itself, after `now_ms`.
+    #[must_use]
+    pub fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
+        let mut due = self.open.values().filter_map(|open| open.deadline_ms);
+        let mut next = due.by_ref().filter(|at| *at > now_ms).min();
+        visit_tasks(&self.flow, &mut Vec::new(), &mut |_, inner| {
+            let at = inner.starts_at_ms().filter(|at| inner.is_waiting() && *at > now_ms);
+            next = next.into_iter().chain(at).min();
+        });
+        next
+    }
+
     /// A live task.
     #[must_use]
     pub fn task(&self, task: &TaskRef) -> Option<&Task> {
