@@ -18,7 +18,7 @@ use crate::{Answer, Effect, Fingerprint, GraphId, Interrupt, InterruptId, Patch,
 
 /// One event of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
     /// The run began.
     RunStarted {

@@ -33,6 +33,7 @@ pub struct EngineError {
 
 /// State and position of a run after some number of its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Progress {
     seq: u64,
     graph: Option<GraphId>,

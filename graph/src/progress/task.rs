@@ -7,6 +7,7 @@ use crate::{Answer, Failure, InterruptId, TaskRef};
 
 /// One coming of the run to a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Task {
     pub(super) node: String,
     pub(super) visit: u32,
