@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_graph::{Effect, Event, NodeError, TaskInfo, TaskRef, Update};
+use holdpoint_graph::{Effect, Event, NodeError, TaskInfo, TaskRef, Update, limits::DELAY_MS_MAX};
 use holdpoint_storage::Random;
 use tokio_util::sync::CancellationToken;
 
@@ -95,6 +95,7 @@ impl RunLoop {
                 self.apply(event);
             }
             Command::Sleep { task, until_ms } if self.drop_one(&task) => {
+                let until_ms = until_ms.min(self.journal.now_ms().saturating_add(DELAY_MS_MAX));
                 self.apply(Event::NodeSlept { task, until_ms });
             }
             Command::Emit { task, value } => {
@@ -143,8 +144,13 @@ impl RunLoop {
         Flow::Continue(())
     }
 
-    /// A failed attempt: again after a wait, or for good.
+    /// A failed attempt: again after a wait, for good, or asked about.
     fn failed(&mut self, task: &TaskRef, error: &NodeError) {
+        let doubts = self.engine.doubt(&mut self.progress, task, error, self.journal.now_ms());
+        if !doubts.is_empty() {
+            doubts.into_iter().for_each(|event| self.journal.push(event));
+            return;
+        }
         let attempt = self.progress.task(task).map_or(1, holdpoint_graph::Task::attempt);
         let policy = self.engine.graph().node(&task.node).map(holdpoint_graph::Node::retry);
         let policy = policy.unwrap_or_default();
@@ -152,7 +158,7 @@ impl RunLoop {
         let wait: Option<Duration> =
             may_retry.then(|| error.wait().unwrap_or_else(|| policy.wait(attempt, Random.unit())));
         let now_ms = self.journal.now_ms();
-        let retry_at_ms = wait.map(|wait| now_ms.saturating_add(ms(wait)));
+        let retry_at_ms = wait.map(|wait| now_ms.saturating_add(ms(wait).min(DELAY_MS_MAX)));
         tracing::info!(
             run = %self.facts.run, node = %task.node, attempt, error = %error,
             retries = retry_at_ms.is_some(), "node failed"
