@@ -2,8 +2,6 @@
 //! they print, how they end, and what the ledger says their nodes did.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-#[path = "cli/bad_inputs.rs"]
-mod bad_inputs;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/crashes.rs"]

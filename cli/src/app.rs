@@ -2,11 +2,15 @@
 
 use std::{ffi::OsString, fmt, future::Future, process::ExitCode, sync::Arc};
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{
+    CommandFactory, FromArgMatches,
+    error::{ContextKind, ContextValue},
+};
 use holdpoint_executor::GraphSet;
 use holdpoint_graph::{
     BoxFuture, CompiledGraph, FunctionalError, GraphFault, GraphFaults, StateGraph,
 };
+use holdpoint_worker::WorkerConfig;
 
 use crate::{
     args::Cli,
@@ -41,10 +45,32 @@ pub struct App {
     graphs: GraphSet,
     faults: Vec<GraphFaults>,
     default: Option<Action>,
+    tuning: Tuning,
 }
 
 /// What a program does when it is called without a command.
 type Action = Arc<dyn Fn(Desk) -> BoxFuture<'static, anyhow::Result<()>> + Send + Sync>;
+
+/// What a program changes of its workers' settings.
+#[derive(Clone, Default)]
+pub(crate) struct Tuning(Option<Arc<Change>>);
+
+type Change = dyn Fn(&mut WorkerConfig) + Send + Sync;
+
+impl Tuning {
+    /// Changes the settings.
+    pub(crate) fn apply(&self, config: &mut WorkerConfig) {
+        if let Some(change) = &self.0 {
+            change(config);
+        }
+    }
+}
+
+impl fmt::Debug for Tuning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Tuning").field(&self.0.is_some()).finish()
+    }
+}
 
 /// What [`App::graph`] takes: a graph, or the attempt to make one.
 ///
@@ -101,6 +127,7 @@ impl fmt::Debug for App {
             .field("graphs", &self.graphs)
             .field("faults", &self.faults)
             .field("has_default", &self.default.is_some())
+            .field("tuning", &self.tuning)
             .finish()
     }
 }
@@ -131,6 +158,17 @@ impl App {
         Fut: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         self.default = Some(Arc::new(move |desk| Box::pin(action(desk))));
+        self
+    }
+
+    /// Changes the settings of the program's workers, beyond what the command line offers. It gets
+    /// the defaults for the lease in force; the other options of the command line go before it.
+    #[must_use]
+    pub fn tune_worker<F>(mut self, change: F) -> Self
+    where
+        F: Fn(&mut WorkerConfig) + Send + Sync + 'static,
+    {
+        self.tuning = Tuning(Some(Arc::new(change)));
         self
     }
 
@@ -170,6 +208,7 @@ impl App {
             settings,
             graphs: self.graphs,
             faults: self.faults,
+            tuning: self.tuning,
             program: called(args, &program),
             args: args.get(1..).unwrap_or_default().to_vec(),
         };
@@ -209,13 +248,27 @@ fn parsed_badly(fault: &clap::Error, out: &Out) -> Stop {
     }
     let text = text.to_string();
     let mut parts = text.strip_prefix("error: ").unwrap_or(&text).trim_end().splitn(2, "\n\n");
-    let message = parts.next().unwrap_or_default().trim().replace('\n', " ");
-    let failure = Failure::usage("", holdpoint_graph::printable(&message, 2_000));
+    let message: Vec<&str> = parts.next().unwrap_or_default().split_whitespace().collect();
+    let message = holdpoint_graph::printable(&message.join(" "), 500);
+    let failure = Failure::usage(&blamed(fault), message);
     match parts.next() {
         Some(rest) => failure.with_fix(rest.trim().replace('\n', "\n  ")),
         None => failure,
     }
     .into()
+}
+
+/// The name of the option that a wrong use is about; empty when it is none alone.
+fn blamed(fault: &clap::Error) -> String {
+    let word = match fault.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        Some(ContextValue::Strings(texts)) => texts.first().map_or("", String::as_str),
+        Some(_) | None => "",
+    };
+    let name = word.trim_start_matches(['-', '<', '[']);
+    let is_part = |c: &char| c.is_ascii_alphanumeric() || *c == '-';
+    let name: String = name.chars().take_while(is_part).take(40).collect();
+    name.to_ascii_lowercase().replace('-', "_")
 }
 
 fn told(out: &Out, failure: &Failure) -> ExitCode {

@@ -50,6 +50,9 @@ pub(crate) struct Global {
     /// Use a Redis whose settings may lose what it acknowledged
     #[arg(long, global = true)]
     pub(crate) accept_data_loss: bool,
+    /// Use a Redis on another host without a password
+    #[arg(long, global = true)]
+    pub(crate) insecure_store: bool,
 }
 
 /// The commands.

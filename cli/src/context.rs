@@ -7,6 +7,7 @@ use holdpoint_graph::{Code, GraphFaults, Refusal, RunId, limits};
 use holdpoint_producer::{Producer, parse_duration};
 
 use crate::{
+    app::Tuning,
     failure::{Failure, Stop},
     out::Out,
     place::{self, Access},
@@ -24,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) graphs: GraphSet,
     /// What is wrong with the others.
     pub(crate) faults: Vec<GraphFaults>,
+    /// What the program changes of its workers' settings.
+    pub(crate) tuning: Tuning,
     /// The program's name as people call it.
     pub(crate) program: String,
     /// What the program was called with, without its name.
@@ -129,8 +132,8 @@ pub(crate) fn number<T: std::str::FromStr>(
 ) -> Result<Option<T>, Stop> {
     let read = |text: &String| {
         text.parse::<T>().map_err(|_| {
-            let shown = holdpoint_graph::printable(text, 40);
-            Refusal::new(Code::Range, field, format!("is {shown:?}, a whole number was expected"))
+            let shown = holdpoint_graph::shown(text, 40);
+            Refusal::new(Code::Range, field, format!("is {shown}, a whole number was expected"))
         })
     };
     Ok(text.map(read).transpose()?)

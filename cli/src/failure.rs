@@ -50,7 +50,12 @@ impl Failure {
 
     /// A wrong use of the command line or of the configuration.
     pub(crate) fn usage(field: &str, message: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), ..Self::of(Code::Usage, message) }
+        Self::of(Code::Usage, message).at(field)
+    }
+
+    /// The same failure of this option or field.
+    pub(crate) fn at(self, field: &str) -> Self {
+        Self { field: field.to_owned(), ..self }
     }
 
     /// The same failure with what to do.
@@ -78,7 +83,7 @@ impl From<Failure> for Stop {
 impl From<Refusal> for Stop {
     fn from(refusal: Refusal) -> Self {
         let failure = Failure::of(refusal.code(), one_line(&refusal.to_string()));
-        Failure { field: refusal.field().to_owned(), ..failure }.into()
+        failure.at(refusal.field()).into()
     }
 }
 
@@ -93,11 +98,12 @@ impl From<ProducerError> for Stop {
         let failure = Failure::of(error.code(), one_line(&error.to_string()));
         let fix = match error.code() {
             Code::UnknownOutcome => Some("repeat the command with the same --key or --run"),
+            Code::Sequence => Some("look at the run, then repeat with the number of that event"),
             Code::UnknownGraph => Some("--allow-unknown lets it wait for a worker that knows it"),
             _ => None,
         };
         let fix = fix.map(str::to_owned);
-        Failure { field: error.field().to_owned(), fix, ..failure }.into()
+        Failure { fix, ..failure.at(error.field()) }.into()
     }
 }
 

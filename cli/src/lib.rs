@@ -17,6 +17,7 @@ mod logs;
 mod out;
 mod paint;
 mod place;
+mod secure;
 mod settings;
 mod show;
 mod table;

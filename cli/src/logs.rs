@@ -15,8 +15,8 @@ pub(crate) fn start(context: &Context, level: &str) -> Result<(), Stop> {
     let level = context.settings.log.as_deref().unwrap_or(level);
     let is_directive = level.contains(['=', ',']);
     if !is_directive && level.parse::<LevelFilter>().is_err() {
-        let shown = holdpoint_graph::printable(level, 40);
-        let text = format!("log is {shown:?}, it must be error, warn, info, debug, trace or off");
+        let shown = holdpoint_graph::shown(level, 40);
+        let text = format!("log is {shown}, it must be error, warn, info, debug, trace or off");
         return Err(Failure::usage("log", text).into());
     }
     let filter = EnvFilter::try_new(level)

@@ -1,14 +1,16 @@
 //! Which store: the only place of the project that picks a backend.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use holdpoint_graph::Code;
-use holdpoint_storage::{Store, StoreError, StoreResult};
+use holdpoint_graph::{Code, printable};
+use holdpoint_storage::{Store, StoreError};
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};
+use holdpoint_worker::StoreFactory;
 
 use crate::{
     failure::{Failure, Stop},
+    secure,
     settings::Settings,
 };
 
@@ -34,6 +36,7 @@ enum Place {
 /// Usage for a URL that is none, `E_STORE_UNSUPPORTED` for one that this build cannot serve, and
 /// whatever the store itself refuses.
 pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn Store>, Stop> {
+    let refused = |error| at_store(error, &settings.store);
     match read(&settings.store)? {
         Place::Sqlite { location, synchronous } => {
             if let (Location::File(path), Access::Existing) = (&location, access)
@@ -49,34 +52,66 @@ pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn 
                 create_if_missing: access == Access::Create,
                 ..SqliteConfig::new(location, settings.namespace.clone())
             };
-            Ok(Arc::new(SqliteStore::open(config).await?))
+            let store = SqliteStore::open(config).await.map_err(refused)?;
+            Ok(Arc::new(store))
         }
         Place::Redis => {
-            let config = RedisConfig {
-                accept_data_loss: settings.accept_data_loss,
-                ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
-            };
-            Ok(Arc::new(RedisStore::connect(config).await?))
+            secure::insist(settings)?;
+            let store = RedisStore::connect(redis(settings)).await.map_err(refused)?;
+            Ok(Arc::new(store))
         }
     }
 }
 
-/// Opens the store once more, for a part of the program that must not share connections.
-pub(crate) async fn open_for_upkeep(settings: &Settings) -> StoreResult<Arc<dyn Store>> {
-    open(settings, Access::Existing).await.map_err(|stop| match stop {
-        Stop::Failed(failure) => StoreError::Unavailable { cause: failure.message },
-        Stop::Exit(_) | Stop::ClosedPipe => StoreError::Unavailable { cause: stop.to_string() },
-    })
+/// Whatever a store refuses while it is opened is about the option that names it.
+fn at_store(error: StoreError, url: &str) -> Stop {
+    if let StoreError::Unavailable { cause } = &error {
+        let shown = without_secrets(url);
+        let text = format!("store \"{shown}\" is not available: {}", printable(cause, 500));
+        return Failure::of(error.code(), text).at("store").into();
+    }
+    match Stop::from(error) {
+        Stop::Failed(failure) => failure.at("store").into(),
+        stop @ (Stop::Exit(_) | Stop::ClosedPipe) => stop,
+    }
+}
+
+fn redis(settings: &Settings) -> RedisConfig {
+    RedisConfig {
+        accept_data_loss: settings.accept_data_loss,
+        ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
+    }
+}
+
+/// A store of its own for the lease keeper, where the store has connections that a busy runtime
+/// would delay. A renewal without an answer must be known as such while there is time for more.
+pub(crate) fn upkeep_store(settings: &Settings, lease: Duration) -> Option<StoreFactory> {
+    let Ok(Place::Redis) = read(&settings.store) else { return None };
+    let patience = (lease / 5).clamp(Duration::from_millis(500), Duration::from_secs(5));
+    let config = RedisConfig {
+        client: "holdpoint-upkeep".to_owned(),
+        response_timeout: patience,
+        connect_timeout: patience.min(Duration::from_secs(2)),
+        ..redis(settings)
+    };
+    Some(Arc::new(move || {
+        let config = config.clone();
+        Box::pin(async move {
+            let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config).await?);
+            Ok(store)
+        })
+    }))
 }
 
 fn read(url: &str) -> Result<Place, Stop> {
     let shown = without_secrets(url);
-    let bad = |why: &str| Stop::from(Failure::usage("store", format!("store {shown:?} {why}")));
+    let bad = |why: &str| Stop::from(Failure::usage("store", format!("store \"{shown}\" {why}")));
     let (scheme, rest) = url
         .split_once(':')
         .ok_or_else(|| bad("is no URL; sqlite:PATH, redis://HOST and redis+unix:///SOCKET are"))?;
     let unsupported = |why: &str| {
-        Stop::from(Failure::of(Code::StoreUnsupported, format!("store {shown:?}: {why}")))
+        let text = format!("store \"{shown}\": {why}");
+        Stop::from(Failure::of(Code::StoreUnsupported, text).at("store"))
     };
     match scheme {
         "sqlite" => sqlite(rest).ok_or_else(|| {
@@ -120,7 +155,7 @@ pub(crate) fn without_secrets(url: &str) -> String {
             format!("{scheme}://{host}{slash}{path}")
         }
     };
-    holdpoint_graph::printable(&shown, 200)
+    printable(&shown, 200)
 }
 
 #[cfg(test)]

@@ -162,7 +162,10 @@ impl Journal {
                 Written::Done { inbox, is_owner: status == holdpoint_graph::RunStatus::Running }
             }
             Ok(CommitReply::Cancelled) => Written::Cancelled,
-            Ok(CommitReply::Fenced) => Written::Fenced,
+            Ok(CommitReply::Fenced) => {
+                tracing::warn!(run = %self.lease.run, epoch, "a commit was refused as stale");
+                Written::Fenced
+            }
             Ok(CommitReply::Sequence { seq }) => {
                 tracing::error!(run = %self.lease.run, ours = from, seq, "the journal moved");
                 Written::Fenced
@@ -186,7 +189,7 @@ impl Journal {
                     if !self.control.may_act(next) {
                         return Err(error);
                     }
-                    tracing::warn!(run = %self.lease.run, %error, "commit not taken, repeating");
+                    tracing::debug!(run = %self.lease.run, %error, "commit not taken, repeating");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(Duration::from_secs(1));
                 }

@@ -167,6 +167,9 @@ impl QueuedExecutor {
         let span = tracer.map(|tracer| tracer.start(&session, &name, SpanKind::Graph));
         let run = claimed.run.head.run.clone();
         let outcome = self.execute_inner(claimed).await;
+        if matches!(outcome, Outcome::Fenced) {
+            tracing::warn!(%run, "the lease is over; the run is given up");
+        }
         tracing::debug!(%run, ?outcome, "claim ended");
         if let (Some(tracer), Some(span)) = (tracer, span) {
             let error = matches!(outcome, Outcome::Failed(_)).then_some("failed");

@@ -53,6 +53,7 @@ pub(crate) struct Facts {
     pub(crate) run: RunId,
     pub(crate) session: Option<SessionId>,
     pub(crate) epoch: u64,
+    pub(crate) nonce: String,
     pub(crate) deadline_ms: Option<i64>,
     pub(crate) config: ExecutorConfig,
     pub(crate) control: Control,
@@ -222,10 +223,16 @@ impl RunLoop {
     }
 
     fn give_up(&self, error: &holdpoint_storage::StoreError) -> Flow {
-        tracing::error!(
-            run = %self.facts.run, %error,
-            "gave the run up: its last commit was not taken while the lease lasted"
-        );
+        let (run, is_lost) = (&self.facts.run, self.facts.control.told().is_lost);
+        if is_lost {
+            // Whoever keeps the leases said so, in one line for all runs of the worker.
+            tracing::debug!(%run, %error, "the lease ended before the last commit was taken");
+        } else {
+            tracing::error!(
+                %run, %error,
+                "gave the run up: its last commit was not taken while the lease lasted"
+            );
+        }
         Flow::Break(Outcome::GivenUp)
     }
 

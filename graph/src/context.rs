@@ -31,6 +31,9 @@ pub struct TaskInfo {
     pub branch: Vec<u32>,
     /// The fencing epoch of the lease; hand it to outside systems that can compare it.
     pub epoch: u64,
+    /// The nonce of the lease: with the epoch it names one claim, also where a store that lost its
+    /// newest writes gives an epoch out again.
+    pub nonce: String,
     /// The answer of the node's gate.
     pub answer: Option<Answer>,
 }
@@ -133,6 +136,13 @@ impl NodeContext {
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.info.epoch
+    }
+
+    /// The nonce of the worker's lease. Epochs only order claims; after a store has lost its newest
+    /// writes two claims may have the same epoch, and never the same nonce.
+    #[must_use]
+    pub fn nonce(&self) -> &str {
+        &self.info.nonce
     }
 
     /// A key that is the same for every attempt of this task and for no other task.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{Code, printable};
+use crate::{Code, printable, shown};
 
 /// One fault of a graph, or one warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,7 +64,7 @@ impl fmt::Display for GraphFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let count = self.faults.len();
         let s = if count == 1 { "" } else { "s" };
-        write!(f, "graph {:?} has {count} fault{s}", printable(&self.graph, 80))?;
+        write!(f, "graph {} has {count} fault{s}", shown(&self.graph, 80))?;
         for fault in &self.faults {
             write!(f, "\n  {fault}")?;
         }

@@ -6,7 +6,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{Code, Refusal, limits::ID_BYTES_MAX, printable};
+use crate::{Code, Refusal, limits::ID_BYTES_MAX};
 
 /// An id of one kind: 1 to 128 characters of `A-Z a-z 0-9 . _ ~ @ -`, the first a letter or digit.
 ///
@@ -128,7 +128,7 @@ impl<K> Id<K> {
 
 /// Says why `text` is no id, or nothing when it is one.
 pub(crate) fn check_id(text: &str) -> Result<(), String> {
-    let shown = || format!("{:?}", printable(text, 40));
+    let shown = || crate::shown(text, 40);
     if text.is_empty() {
         return Err("is empty; an id has 1 to 128 characters".to_owned());
     }

@@ -61,7 +61,7 @@ pub use progress::{Call, Counters, EngineError, Progress, Task, TaskStatus, Task
 pub use reducer::{
     AppendReducer, MergeMapReducer, Reducer, ReducerFunc, ReplaceReducer, StateSchema,
 };
-pub use refusal::{Code, Refusal, clip_error, printable};
+pub use refusal::{Code, Refusal, clip_error, printable, shown};
 pub use route::{Answered, Edge, EdgeCondition, Send};
 pub use state::State;
 pub use update::{IntoUpdate, Update};

@@ -53,6 +53,7 @@ pub enum Code {
     StaleInterrupt,
     StateCorrupt,
     StoreFull,
+    StoreInsecure,
     StoreReset,
     StoreUnavailable,
     StoreUnsafe,
@@ -114,6 +115,7 @@ impl Code {
             Self::StaleInterrupt => ("E_STALE_INTERRUPT", 409),
             Self::StateCorrupt => ("E_STATE_CORRUPT", 503),
             Self::StoreFull => ("E_STORE_FULL", 503),
+            Self::StoreInsecure => ("E_STORE_INSECURE", 400),
             Self::StoreReset => ("E_STORE_RESET", 503),
             Self::StoreUnavailable => ("E_STORE_UNAVAILABLE", 503),
             Self::StoreUnsafe => ("E_STORE_UNSAFE", 503),
@@ -255,6 +257,16 @@ pub fn printable(text: &str, chars_max: usize) -> String {
         }
     }
     out
+}
+
+/// Text that came from outside in quotes, as [`printable`] shows it.
+///
+/// ```
+/// assert_eq!(holdpoint_graph::shown("a\u{1b}[2J", 20), "\"a\\x1b[2J\"");
+/// ```
+#[must_use]
+pub fn shown(text: &str, chars_max: usize) -> String {
+    format!("\"{}\"", printable(text, chars_max))
 }
 
 /// Cuts an error text at a character boundary, with a note, so that a store never keeps megabytes.

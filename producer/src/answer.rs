@@ -3,7 +3,7 @@
 use holdpoint_graph::{
     Code, InterruptId, Refusal, json,
     limits::{ANSWER_BYTES_MAX, COMMENT_BYTES_MAX},
-    printable,
+    shown,
 };
 use holdpoint_storage::Address;
 use serde_json::{Value, json};
@@ -124,7 +124,8 @@ impl SignalOptions {
     }
 
     pub(crate) fn checked_answer(&self) -> Result<&Value, Refusal> {
-        let missing = || Refusal::new(Code::Schema, "answer", "is missing");
+        let missing =
+            || Refusal::new(Code::Schema, "answer", "is missing, a JSON value was expected");
         let answer = self.answer.as_ref().ok_or_else(missing)?;
         json::check_depth(answer).map_err(|refusal| refusal.within("answer"))?;
         at_most("answer", json::to_bytes(answer).len(), ANSWER_BYTES_MAX)?;
@@ -145,7 +146,7 @@ impl SignalOptions {
 /// A gate's name may have the prefixes of sub-graphs, so it is no id; but it is printable.
 fn gate_name(gate: &str) -> Result<String, Refusal> {
     if gate.is_empty() || gate.chars().any(char::is_control) {
-        let message = format!("is {:?}, which names no gate", printable(gate, 40));
+        let message = format!("is {}, which names no gate", shown(gate, 40));
         return Err(Refusal::new(Code::Id, "gate", message));
     }
     at_most("gate", gate.len(), COMMENT_BYTES_MAX)?;

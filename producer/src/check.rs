@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use holdpoint_graph::{Code, KeyId, Refusal, State, json, limits, printable};
+use holdpoint_graph::{Code, KeyId, Refusal, State, json, limits, shown};
 use holdpoint_storage::When;
 use serde_json::Value;
 
@@ -126,7 +126,7 @@ pub fn check_tag(tag: &str, value: &str) -> Result<String, Refusal> {
         return Err(Refusal::new(Code::TooLarge, format!("tags.{tag}"), message));
     }
     if value.chars().any(char::is_control) {
-        let message = format!("is {:?}, which has control characters", printable(value, 40));
+        let message = format!("is {}, which has control characters", shown(value, 40));
         return Err(Refusal::new(Code::Range, format!("tags.{tag}"), message));
     }
     Ok(format!("{tag}={value}"))

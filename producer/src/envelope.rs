@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use holdpoint_graph::{
     Code, ENVELOPE_VERSION, Memory, OnStale, Refusal, json, limits::PAYLOAD_BYTES_MAX, nearest,
-    printable,
+    printable, shown,
 };
 use holdpoint_storage::IfBusy;
 use serde::{
@@ -265,7 +265,7 @@ pub fn parse_if_busy(word: &str) -> Result<IfBusy, Refusal> {
 }
 
 fn no_word(field: &str, found: &str, words: &[&str]) -> Refusal {
-    let message = format!("is {:?}, it must be one of {}", printable(found, 40), words.join(", "));
+    let message = format!("is {}, it must be one of {}", shown(found, 40), words.join(", "));
     Refusal::new(Code::Range, field, message)
 }
 

@@ -230,7 +230,7 @@ pub(crate) fn parse_cursor(text: &str) -> Result<Cursor, Refusal> {
         Some(Cursor { at_ms, id: String::from_utf8(bytes?).ok()? })
     };
     read().ok_or_else(|| {
-        let message = format!("is {:?}, which no list gave", holdpoint_graph::printable(text, 40));
+        let message = format!("is {}, which no list gave", holdpoint_graph::shown(text, 40));
         Refusal::new(Code::Cursor, "after", message)
     })
 }

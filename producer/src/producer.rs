@@ -192,10 +192,10 @@ impl Producer {
                 continue;
             }
             return Err(match request {
-                Some(request) if is_unknown => ProducerError::UnknownOutcome {
-                    request: request.clone(),
-                    cause: error.to_string(),
-                },
+                Some(request) if is_unknown => {
+                    let (request, cause) = (request.clone(), cause_of(error));
+                    ProducerError::UnknownOutcome { request, cause }
+                }
                 Some(_) | None => error.into(),
             });
         }
@@ -220,7 +220,8 @@ impl Producer {
 
     /// The times that a call may be made within the patience.
     pub(crate) fn tries(&self) -> Tries<'_> {
-        Tries { producer: self, since: self.monotonic(), pause: Duration::from_millis(20) }
+        let since = self.monotonic();
+        Tries { producer: self, since, began: since, pause: Duration::from_millis(20) }
     }
 }
 
@@ -237,10 +238,24 @@ pub(crate) const fn may_repeat(error: &StoreError) -> bool {
     }
 }
 
+/// Why a call failed, without the words that its error puts around that.
+pub(crate) fn cause_of(error: StoreError) -> String {
+    match error {
+        StoreError::Unavailable { cause }
+        | StoreError::Full { cause }
+        | StoreError::UnknownOutcome { cause, .. } => cause,
+        StoreError::Corrupt { .. } | StoreError::Reset { .. } | StoreError::Refused(_) | _ => {
+            error.to_string()
+        }
+    }
+}
+
 /// Repeats within the patience, with growing pauses.
 pub(crate) struct Tries<'a> {
     producer: &'a Producer,
     since: Instant,
+    /// When the newest try began.
+    began: Instant,
     pause: Duration,
 }
 
@@ -257,13 +272,18 @@ impl Tries<'_> {
         passed >= self.producer.inner.patience
     }
 
-    /// Waits a moment. False: the patience is over.
+    /// Waits a moment. False: the patience is over, or another try that takes as long as the
+    /// newest one would outlast it. Cut short it could only say that its outcome is unknown, and
+    /// so hide what the store did say.
     pub(crate) async fn again(&mut self) -> bool {
-        let passed = self.producer.monotonic().saturating_duration_since(self.since);
-        if passed + self.pause >= self.producer.inner.patience {
+        let now = self.producer.monotonic();
+        let passed = now.saturating_duration_since(self.since);
+        let newest = now.saturating_duration_since(self.began);
+        if passed + self.pause + newest >= self.producer.inner.patience {
             return false;
         }
         tokio::time::sleep(self.pause.mul_f64(0.5 + Random.unit() / 2.0)).await;
+        self.began = self.producer.monotonic();
         self.pause = (self.pause * 2).min(Duration::from_millis(500));
         true
     }

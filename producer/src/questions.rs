@@ -76,6 +76,30 @@ impl Producer {
         Ok((None, was_open))
     }
 
+    /// The decision on the newest opening of a gate.
+    pub(crate) async fn gate_decision(
+        &self,
+        run: &RunId,
+        gate: &str,
+    ) -> Result<Option<(InterruptId, Decision)>, ProducerError> {
+        let (mut opened, mut decided) = (None, None);
+        for record in self.journal(run).await?.records {
+            match record.event {
+                Event::InterruptOpened { interrupt } if interrupt.gate.as_deref() == Some(gate) => {
+                    opened = Some(interrupt.interrupt);
+                }
+                Event::InterruptAnswered { interrupt, answer, .. }
+                    if opened.as_ref() == Some(&interrupt) =>
+                {
+                    let (answer, by, at_ms) = (answer.value, answer.by, answer.at_ms);
+                    decided = Some((interrupt, Decision { answer, by, at_ms }));
+                }
+                _ => {}
+            }
+        }
+        Ok(decided)
+    }
+
     /// The reply to a request that the run has, in its inbox or its journal.
     pub(crate) async fn done_before(
         &self,

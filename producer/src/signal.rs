@@ -10,8 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    Decision, Producer, ProducerError, SignalOptions, Timestamp, answer::Target,
-    producer::may_repeat, questions::Open,
+    Decision, Producer, ProducerError, SignalOptions, Timestamp,
+    answer::Target,
+    producer::{cause_of, may_repeat},
+    questions::Open,
 };
 
 /// What became of an answer.
@@ -77,10 +79,12 @@ impl Producer {
         let body = record.encode();
         let signal = SignalRequest { run, request, address, args_hash, record: body };
         let reply = self.send(&signal, &record).await?;
-        if key.is_some()
-            && let Some(done) = self.waits_already(&signal.run, &record).await?
-        {
-            return done;
+        if key.is_some() {
+            // Stored it is; only whether it is this answer, or another one of the same request.
+            let waits = self.waits_already(&signal.run, &record).await;
+            if let Some(done) = waits.map_err(|error| unknown(&signal, &error))? {
+                return done;
+            }
         }
         Ok(reply)
     }
@@ -130,6 +134,11 @@ impl Producer {
         match (found.as_slice(), &address) {
             ([], Address::Interrupt(_)) => Ok(address),
             ([], Address::Gate(gate)) => {
+                // It answers the first opening, and that may be over.
+                if let Some((interrupt, decision)) = self.gate_decision(run, gate).await? {
+                    let (run, interrupt) = (run.clone(), Some(interrupt));
+                    return Err(ProducerError::Decided { run, interrupt, decision });
+                }
                 let schema = self.gate_schema(head, gate).await?;
                 check_answer(schema.as_ref(), answer)?;
                 Ok(address)
@@ -158,20 +167,42 @@ impl Producer {
         loop {
             let call = self.store().signal(signal);
             let error = match self.attempt(Some(&signal.request), &tries, call).await {
-                Ok(reply) => return self.told(signal, record, reply).await,
+                Ok(reply) => {
+                    let told = self.told(signal, record, reply).await;
+                    return self.unless_taken(signal, record, told).await;
+                }
                 Err(error) => error,
             };
             is_unknown |= matches!(error, StoreError::UnknownOutcome { .. });
             if !may_repeat(&error) || !tries.again().await {
-                let (request, cause) = (signal.request.clone(), error.to_string());
                 return Err(match is_unknown {
-                    true => ProducerError::UnknownOutcome { request, cause },
+                    true => {
+                        let (request, cause) = (signal.request.clone(), cause_of(error));
+                        ProducerError::UnknownOutcome { request, cause }
+                    }
                     false => error.into(),
                 });
             }
             if is_unknown && let Ok(Some(done)) = self.done_before(&signal.run, record).await {
                 return done;
             }
+        }
+    }
+
+    /// A call may reach the store and be sent once more all the same, by a connection that broke
+    /// in between. Then what is too late is the repeat of an answer that was taken.
+    async fn unless_taken(
+        &self,
+        signal: &SignalRequest,
+        record: &SignalRecord,
+        told: Result<Signalled, ProducerError>,
+    ) -> Result<Signalled, ProducerError> {
+        if !told.as_ref().is_err_and(is_too_late) {
+            return told;
+        }
+        match self.done_before(&signal.run, record).await {
+            Ok(done) => done.unwrap_or(told),
+            Err(error) => Err(unknown(signal, &error)),
         }
     }
 
@@ -237,6 +268,24 @@ impl Producer {
             (None, None, None) => no_question(&self.head(&run).await?),
         })
     }
+}
+
+/// Whether the question does not take an answer any more, or the run does not.
+const fn is_too_late(error: &ProducerError) -> bool {
+    matches!(
+        error,
+        ProducerError::RunFinal { .. }
+            | ProducerError::Decided { .. }
+            | ProducerError::StaleInterrupt { .. }
+            | ProducerError::NoQuestion { .. }
+            | ProducerError::NotFound { .. }
+            | ProducerError::Store(_)
+    )
+}
+
+fn unknown(signal: &SignalRequest, error: &ProducerError) -> ProducerError {
+    let (request, cause) = (signal.request.clone(), error.to_string());
+    ProducerError::UnknownOutcome { request, cause }
 }
 
 fn interrupt_of(address: &Address) -> Option<InterruptId> {

@@ -77,6 +77,8 @@ pub struct WorkerView {
     pub runs: Vec<RunId>,
     /// How many at once.
     pub concurrency: usize,
+    /// Why it takes no runs although it lives, as it said itself.
+    pub trouble: Option<String>,
 }
 
 /// Whether a worker lives.
@@ -222,6 +224,7 @@ impl Producer {
             queues: worker.queues,
             runs: worker.runs,
             concurrency: worker.concurrency,
+            trouble: worker.trouble,
         };
         Ok(workers.into_iter().map(view).collect())
     }

@@ -4,7 +4,7 @@
 use std::{fmt, time::Duration};
 
 use chrono::{DateTime, NaiveDate};
-use holdpoint_graph::{Code, Refusal, printable};
+use holdpoint_graph::{Code, Refusal, shown};
 use serde::{Serialize, Serializer};
 
 const YEARS: std::ops::RangeInclusive<i32> = 1970..=2100;
@@ -41,7 +41,7 @@ impl Serialize for Timestamp {
 /// `E_DURATION` with the text.
 pub fn parse_duration(field: &str, text: &str) -> Result<Duration, Refusal> {
     let bad = |why: &str| {
-        let message = format!("is {:?}, {why}", printable(text, 40));
+        let message = format!("is {}, {why}", shown(text, 40));
         Refusal::new(Code::Duration, field, message)
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -77,7 +77,7 @@ pub fn parse_duration(field: &str, text: &str) -> Result<Duration, Refusal> {
 /// `E_TIME` with the text.
 pub fn parse_time(field: &str, text: &str) -> Result<i64, Refusal> {
     read_time(text).map_err(|why| {
-        let message = format!("is {:?}, {why}", printable(text, 40));
+        let message = format!("is {}, {why}", shown(text, 40));
         Refusal::new(Code::Time, field, message)
     })
 }

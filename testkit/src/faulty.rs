@@ -28,6 +28,8 @@ pub enum Fault {
     Refuse,
     /// The store does it, and the reply is lost.
     LoseReply,
+    /// The store does it, and the reply comes so much later.
+    DelayReply(Duration),
     /// The store does not get it, and there never is a reply.
     HangBefore,
     /// The store does it, and there never is a reply.
@@ -119,6 +121,11 @@ impl FaultyStore {
                 let request = RequestId::new("lost-reply")?;
                 let cause = format!("the plan lost the reply of {name}");
                 Err(StoreError::UnknownOutcome { request, cause })
+            }
+            Fault::DelayReply(delay) => {
+                let reply = call.await;
+                tokio::time::sleep(delay).await;
+                reply
             }
             Fault::HangAfter => {
                 call.await?;

@@ -4,6 +4,7 @@
 //! * [`Program`] and [`Process`]: examples and binaries as child processes that receive signals.
 //! * [`Ledger`]: what the fixture nodes wrote down about each time they ran.
 //! * [`Scratch`]: a folder that goes away with the test, and the store URLs inside it.
+//! * [`Proxy`]: a relay in front of a server that holds, delays, drops or cuts.
 //! * [`FaultyStore`]: a real store behind a plan of faults.
 //! * [`until`] and [`until_async`]: the one way to wait for something another process does.
 //!
@@ -18,6 +19,7 @@ mod ledger;
 mod lines;
 mod process;
 mod program;
+mod proxy;
 mod redis;
 mod scratch;
 mod signal;
@@ -28,6 +30,7 @@ pub use find::{binary_path, example_path, profile_folder};
 pub use ledger::{Ledger, LedgerEntry};
 pub use process::{Finished, Process};
 pub use program::Program;
+pub use proxy::{Proxy, ProxyMode};
 pub use redis::{Appendfsync, RedisConfig, RedisServer};
 pub use scratch::Scratch;
 pub use signal::Signal;

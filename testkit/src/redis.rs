@@ -1,5 +1,6 @@
 //! A real `redis-server` for one test.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -31,6 +32,7 @@ const PORTS_TO_TRY: u32 = 5;
 pub struct RedisServer {
     folder: TempDir,
     port: Option<u16>,
+    env: Vec<(OsString, OsString)>,
     child: Mutex<Child>,
 }
 
@@ -99,6 +101,17 @@ impl RedisServer {
         child.wait().expect("our own child can be waited for");
     }
 
+    /// Ends the server in order, as `SIGTERM` does, and waits for that.
+    ///
+    /// # Panics
+    ///
+    /// When the end cannot be waited for.
+    pub fn shut_down(&self) {
+        let mut child = self.child();
+        signal::send(&mut child, Signal::Terminate);
+        child.wait().expect("our own child can be waited for");
+    }
+
     /// Starts the server again on the same folder, so that it loads its append-only file.
     ///
     /// A server that still runs is killed first.
@@ -108,7 +121,7 @@ impl RedisServer {
     /// When it does not start.
     pub fn restart(&self) {
         self.kill_9();
-        *self.child() = launch(&self.folder).unwrap_or_else(|why| panic!("{why}"));
+        *self.child() = launch(&self.folder, &self.env).unwrap_or_else(|why| panic!("{why}"));
     }
 
     /// Freezes the server: connections stay open and nothing answers.
@@ -158,8 +171,11 @@ fn start(config: &RedisConfig) -> RedisServer {
         let port = config.has_port().then(free_port);
         std::fs::write(folder.path().join("redis.conf"), config.text(folder.path(), port))
             .expect("a new file in our folder");
-        match launch(&folder) {
-            Ok(child) => return RedisServer { folder, port, child: Mutex::new(child) },
+        match launch(&folder, config.env_vars()) {
+            Ok(child) => {
+                let env = config.env_vars().to_vec();
+                return RedisServer { folder, port, env, child: Mutex::new(child) };
+            }
             Err(why) if port.is_some() => last = why,
             Err(why) => panic!("{why}"),
         }
@@ -168,7 +184,7 @@ fn start(config: &RedisConfig) -> RedisServer {
 }
 
 /// Starts the server configured in `folder` and waits until it answers.
-fn launch(folder: &TempDir) -> Result<Child, String> {
+fn launch(folder: &TempDir, env: &[(OsString, OsString)]) -> Result<Child, String> {
     let socket = folder.path().join("redis.sock");
     // A killed server leaves its socket; without it nobody can take the old one for the new.
     let _never_was = std::fs::remove_file(&socket);
@@ -176,6 +192,7 @@ fn launch(folder: &TempDir) -> Result<Child, String> {
     let errors = File::create(folder.path().join("redis.err")).expect("a new file in our folder");
     let mut child = Command::new("redis-server")
         .arg(folder.path().join("redis.conf"))
+        .envs(env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors)

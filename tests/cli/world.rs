@@ -111,24 +111,6 @@ impl World {
         assert_eq!(open.len(), 1, "{view}");
         text(&open[0], "interrupt")
     }
-
-    /// What the store has: of a server all its keys, of a file what can be seen of it, since its
-    /// bytes also change when a write-ahead log is folded in.
-    pub(crate) fn dump(&self) -> String {
-        let Some(redis) = &self.redis else {
-            let lists = [&["runs", "list"][..], &["gates"], &["sessions", "list"], &["stats"]];
-            return lists.map(|list| self.call(list).stdout).concat();
-        };
-        dump_of(redis)
-    }
-}
-
-/// Each key with its serialised value, in order. Who was connected when is not part of it.
-fn dump_of(redis: &RedisServer) -> String {
-    let keys = redis.cli(&["--scan"]);
-    let mut keys: Vec<&str> = keys.lines().collect();
-    keys.sort_unstable();
-    keys.iter().map(|key| format!("{key} {}\n", redis.cli(&["DUMP", key]))).collect()
 }
 
 /// Runs a test on each store.

@@ -11,9 +11,7 @@ use std::{sync::Arc, time::Duration};
 
 use holdpoint_executor::{Claimed, Control, StoreTime};
 use holdpoint_graph::WorkerId;
-use holdpoint_storage::{
-    ClaimRequest, ClaimedRun, Claims, Lane, Random, SharedClock, Store, StoreError,
-};
+use holdpoint_storage::{ClaimRequest, ClaimedRun, Claims, Lane, Random, SharedClock, Store};
 use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch},
     time::sleep,
@@ -24,6 +22,7 @@ use crate::{
     WorkerConfig,
     job::{Job, hand_back},
     leases::Leases,
+    reset::Reset,
     trouble::Troubles,
 };
 
@@ -33,6 +32,8 @@ const OLDEST_EVERY: u64 = 20;
 const BYTES_MAX: usize = 8 << 20;
 /// How long an unknown claim is asked for after the worker was told to end.
 const SETTLE_MAX: Duration = Duration::from_secs(5);
+/// How much longer than asked for a wait may take.
+const OVERRUN: Duration = Duration::from_millis(500);
 /// A wait that is shorter than this is hasty; so many hasty ones in a row are fine.
 const HASTY: Duration = Duration::from_millis(2);
 const HASTY_FREE: u32 = 5;
@@ -48,8 +49,7 @@ pub(crate) struct ClaimLoop {
     pub(crate) jobs: mpsc::Sender<Job>,
     pub(crate) quiet: Arc<Quiet>,
     pub(crate) troubles: Troubles,
-    /// Raised when the store was reset, so that the graphs are published again.
-    pub(crate) reset: Arc<Notify>,
+    pub(crate) reset: Arc<Reset>,
     /// No claim is made after this.
     pub(crate) stop: CancellationToken,
 }
@@ -172,19 +172,28 @@ impl ClaimLoop {
 
     /// Claims, and repeats the same claim until its outcome is known. None when the worker is to
     /// end before that. The call under way is not dropped: it may be answered with runs.
+    ///
+    /// A reply that took longer than a worker may act under its lease is of no use: the same claim
+    /// again brings the same runs under leases that begin anew.
     async fn ask(&mut self, asked: &Asked) -> Option<(Claims, std::time::Instant)> {
         loop {
             let sent = self.clock.monotonic();
+            self.troubles.asked();
             let error = match self.store.claim(&asked.request).await {
                 Ok(claims) => {
                     self.troubles.over();
-                    return Some((claims, sent + self.config.hold()));
+                    let may_act_until = sent + self.config.hold();
+                    if claims.runs.is_empty() || self.clock.monotonic() < may_act_until {
+                        return Some((claims, may_act_until));
+                    }
+                    if self.stop.is_cancelled() {
+                        return None;
+                    }
+                    continue;
                 }
                 Err(error) => error,
             };
-            if matches!(error, StoreError::Reset { .. }) {
-                self.reset.notify_one();
-            }
+            self.reset.is_told_by(&error);
             let pause = self.troubles.failed(&error);
             tokio::select! {
                 biased;
@@ -216,6 +225,8 @@ impl ClaimLoop {
             () = self.stop.cancelled() => {}
             () = self.quiet.look.notified() => {}
             () = self.store.wait(&self.lanes, patience) => {}
+            // A wait that the store forgot must not keep the worker from looking.
+            () = sleep(patience + OVERRUN) => {}
         }
         self.clock.monotonic().saturating_duration_since(began) >= HASTY
     }

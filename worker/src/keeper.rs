@@ -11,6 +11,7 @@ use std::{
 };
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use holdpoint_graph::RunId;
 use holdpoint_storage::{Renewal, SharedClock, Store, StoreResult};
 use tokio::time::{Instant as Timer, MissedTickBehavior, interval, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use crate::{
     config::ms,
     health::{Health, Part},
     leases::{Held, Leases},
+    maintain::some_of,
     trouble::Troubles,
 };
 
@@ -93,11 +95,15 @@ impl Keeper {
                 () = sleep_until(next), if attempts.len() < ATTEMPTS_MAX => {
                     next = Timer::now() + self.times.renew;
                     let held = self.leases.all();
+                    if held.is_empty() && attempts.is_empty() {
+                        self.troubles.moot();
+                    }
                     for held in held.chunks(LEASES_MAX) {
                         attempts.push(self.renew(held.to_vec()));
                     }
                 }
-                _ = look.tick() => self.look(),
+                // Without a lease there is nothing to look at before the next turn.
+                _ = look.tick(), if !self.leases.is_empty() => self.look(),
             }
         }
     }
@@ -149,10 +155,12 @@ impl Keeper {
                 lost.push((lease.run.clone(), control.clone()));
             }
         });
-        for (run, control) in lost {
-            tracing::warn!(%run, "the lease could not be renewed in time; the run is given up");
-            control.lose();
+        if !lost.is_empty() {
+            let runs: Vec<RunId> = lost.iter().map(|(run, _)| run.clone()).collect();
+            let (count, runs) = (runs.len(), some_of(&runs));
+            tracing::warn!(count, runs, "leases were not renewed in time; their runs are given up");
         }
+        lost.iter().for_each(|(_, control)| control.lose());
         if self.fenced.is_empty() {
             return;
         }
@@ -165,12 +173,13 @@ impl Keeper {
         if old.is_empty() || !old.keys().any(|number| self.leases.has(*number)) {
             return;
         }
-        for held in self.leases.all() {
-            if old.contains_key(&held.number) && !held.control.told().is_lost {
-                let run = &held.lease.run;
-                tracing::warn!(%run, "the lease was taken by another worker; the run is given up");
-                held.control.lose();
-            }
+        let mut taken = self.leases.all();
+        taken.retain(|held| old.contains_key(&held.number) && !held.control.told().is_lost);
+        if !taken.is_empty() {
+            let runs: Vec<RunId> = taken.iter().map(|held| held.lease.run.clone()).collect();
+            let (count, runs) = (runs.len(), some_of(&runs));
+            tracing::warn!(count, runs, "leases are not this worker's any more; given up");
         }
+        taken.iter().for_each(|held| held.control.lose());
     }
 }

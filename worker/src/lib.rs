@@ -16,11 +16,13 @@ mod keeper;
 mod layer;
 mod leases;
 mod maintain;
+mod reset;
 mod running;
 mod shutdown;
 mod supervisor;
 mod trouble;
 mod upkeep;
+mod watch;
 mod worker;
 
 pub use child::{

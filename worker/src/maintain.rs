@@ -7,8 +7,9 @@ use std::{
 };
 
 use holdpoint_executor::{Claimed, Control, QueuedExecutor, StoreTime};
+use holdpoint_graph::RunId;
 use holdpoint_storage::{
-    GraphRecord, Random, SharedClock, Store, StoreError, StoreResult, TickRequest, WorkerRecord,
+    GraphRecord, Random, SharedClock, Store, StoreResult, TickRequest, WorkerRecord,
 };
 use tokio::{
     runtime::Handle,
@@ -22,6 +23,7 @@ use crate::{
     config::ms,
     health::{Health, Part},
     leases::Leases,
+    reset::Reset,
     trouble::Troubles,
 };
 
@@ -37,6 +39,8 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60);
 /// The most ended runs that one call deletes, and the most calls in a row.
 const PRUNE_MAX: usize = 500;
 const PRUNE_CALLS_MAX: usize = 20;
+/// The most ids that one line in the log names.
+const SHOWN_MAX: usize = 5;
 /// How long the farewell may take.
 const LEAVE_MAX: Duration = Duration::from_secs(2);
 
@@ -54,8 +58,9 @@ pub(crate) struct Upkeep {
     /// Where they are ended: not on the upkeep's own thread, which has leases to renew.
     pub(crate) runtime: Handle,
     pub(crate) closings: TaskTracker,
-    /// Raised by whoever sees that the store was reset.
-    pub(crate) reset: Arc<Notify>,
+    pub(crate) reset: Arc<Reset>,
+    /// Raised when the worker's readiness changed, so that the store is told.
+    pub(crate) changed: Arc<Notify>,
     /// Nothing is claimed after this, by a tick either.
     pub(crate) draining: CancellationToken,
 }
@@ -88,6 +93,7 @@ impl Maintain {
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let now = Timer::now();
         let reset = Arc::clone(&self.parts.reset);
+        let changed = Arc::clone(&self.parts.changed);
         let draining = self.parts.draining.clone();
         let mut beat = now;
         let mut tick = now + jittered(self.parts.config.tick);
@@ -99,21 +105,25 @@ impl Maintain {
                 biased;
                 () = stop.cancelled() => break,
                 () = draining.cancelled(), if !is_draining => beat = Timer::now(),
-                () = reset.notified() => self.must_publish = true,
+                () = reset.noticed() => self.must_publish = true,
+                () = changed.notified() => beat = Timer::now(),
                 () = sleep_until(next) => {}
             }
             let now = Timer::now();
             if beat <= now || self.must_publish {
+                self.troubles.asked();
                 let result = self.beat().await;
                 let pause = self.noted(&result).unwrap_or(self.parts.config.beat());
                 beat = Timer::now() + pause;
             }
             if tick <= now && !draining.is_cancelled() {
+                self.troubles.asked();
                 let result = self.tick().await;
                 self.noted(&result);
                 tick = Timer::now() + jittered(self.parts.config.tick);
             }
             if prune <= now && !draining.is_cancelled() {
+                self.troubles.asked();
                 let result = self.prune().await;
                 self.noted(&result);
                 prune = Timer::now() + jittered(PRUNE_EVERY);
@@ -130,7 +140,7 @@ impl Maintain {
                 None
             }
             Err(error) => {
-                self.must_publish |= matches!(error, StoreError::Reset { .. });
+                self.must_publish |= self.parts.reset.is_told_by(error);
                 Some(self.troubles.failed(error))
             }
         }
@@ -141,6 +151,7 @@ impl Maintain {
             self.parts.record.since_ms = self.store.now_ms().await?;
         }
         self.parts.record.is_draining = self.parts.draining.is_cancelled();
+        self.parts.record.trouble = self.parts.health.trouble();
         self.store.beat(&self.parts.record).await?;
         if self.must_publish {
             for graph in &self.parts.graphs {
@@ -178,8 +189,9 @@ impl Maintain {
         if let Some(until_ms) = ticked.held_until_ms {
             tracing::debug!(until_ms, "no lease is taken for lost: the store stalled");
         }
-        for run in ticked.reaped {
-            tracing::warn!(%run, "the run lost its worker and is offered again");
+        if !ticked.reaped.is_empty() {
+            let (count, runs) = (ticked.reaped.len(), some_of(&ticked.reaped));
+            tracing::warn!(count, runs, "runs lost their worker and are offered again");
         }
         for run in ticked.closing {
             let control = Control::new(may_act_until);
@@ -228,6 +240,13 @@ impl Maintain {
             tracing::warn!("could not take the worker off the list; it will be shown as lost");
         }
     }
+}
+
+/// The first of many ids, for one line in the log.
+pub(crate) fn some_of(runs: &[RunId]) -> String {
+    let shown: Vec<&str> = runs.iter().take(SHOWN_MAX).map(RunId::as_str).collect();
+    let more = if runs.len() > SHOWN_MAX { " …" } else { "" };
+    shown.join(" ") + more
 }
 
 fn jittered(time: Duration) -> Duration {

@@ -7,7 +7,7 @@ use holdpoint_executor::QueuedExecutor;
 use holdpoint_storage::{GraphRecord, Lane, SharedClock, Store, WorkerRecord};
 use tokio::{
     runtime::Handle,
-    sync::{Notify, mpsc},
+    sync::mpsc,
     task::JoinHandle,
     time::{sleep, timeout},
 };
@@ -22,6 +22,7 @@ use crate::{
     job::Handler,
     leases::Leases,
     maintain::Upkeep,
+    reset::Reset,
     trouble::Troubles,
     upkeep::UpkeepThread,
 };
@@ -66,7 +67,7 @@ impl Running {
     pub(crate) fn start(plan: Plan) -> std::io::Result<Self> {
         let Plan { store, lanes, config, clock, health, .. } = plan;
         let (leases, stop) = (Leases::default(), CancellationToken::new());
-        let (quiet, reset) = (Arc::new(Quiet::default()), Arc::new(Notify::new()));
+        let (quiet, reset) = (Arc::new(Quiet::default()), Arc::new(Reset::new(Arc::clone(&clock))));
         let id = plan.record.worker.clone();
         let upkeep = Upkeep {
             leases: leases.clone(),
@@ -79,6 +80,7 @@ impl Running {
             runtime: Handle::current(),
             closings: TaskTracker::new(),
             reset: Arc::clone(&reset),
+            changed: Arc::default(),
             draining: stop.clone(),
         };
         let (jobs, waiting) = mpsc::channel(config.concurrency);

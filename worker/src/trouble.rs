@@ -1,5 +1,5 @@
-//! Store errors that a loop lives through: a pause that grows, few lines in the log, one when it
-//! is over.
+//! Store errors that a loop lives through: a pause that grows, and few lines in the log. When the
+//! worker is unready for it, and when that is over, is said by its watch.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::health::{Health, Part};
 /// The first and the longest pause before a call is repeated.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
-/// One line in the log for a cause in this time.
+/// One line in the log for a cause in this time, whichever loops it keeps.
 const LOG_EVERY: Duration = Duration::from_secs(5);
 
 /// The troubles of one loop.
@@ -22,13 +22,12 @@ pub(crate) struct Troubles {
     clock: SharedClock,
     health: Health,
     pause: Duration,
-    logged: Vec<(Code, Instant)>,
     since: Option<Instant>,
 }
 
 impl Troubles {
     pub(crate) fn new(what: &'static str, part: Part, clock: SharedClock, health: Health) -> Self {
-        Self { what, part, clock, health, pause: PAUSE_MIN, logged: Vec::new(), since: None }
+        Self { what, part, clock, health, pause: PAUSE_MIN, since: None }
     }
 
     /// A call failed; answers how long to wait before the next one, with jitter.
@@ -37,9 +36,8 @@ impl Troubles {
         let now = self.clock.monotonic();
         self.since.get_or_insert(now);
         let code = error.code();
-        self.logged.retain(|(_, at)| now.saturating_duration_since(*at) < LOG_EVERY);
-        if !self.logged.iter().any(|(known, _)| *known == code) {
-            self.logged.push((code, now));
+        // The worker says of a reset what there is to say.
+        if code != Code::StoreReset && self.health.may_log(code, LOG_EVERY) {
             tracing::warn!(%code, %error, "{} failed and is repeated", self.what);
         }
         let pause = self.pause.mul_f64(0.5 + Random.unit() / 2.0);
@@ -47,14 +45,26 @@ impl Troubles {
         pause
     }
 
+    /// A call is made now.
+    pub(crate) fn asked(&self) {
+        self.health.asked(self.part);
+    }
+
+    /// What failed is not called for any more.
+    pub(crate) fn moot(&mut self) {
+        if self.since.take().is_some() {
+            self.health.moot(self.part);
+            self.pause = PAUSE_MIN;
+        }
+    }
+
     /// A call succeeded.
     pub(crate) fn over(&mut self) {
         self.health.good(self.part);
         if let Some(since) = self.since.take() {
             let lasted = self.clock.monotonic().saturating_duration_since(since);
-            tracing::info!(?lasted, "{} works again", self.what);
+            tracing::debug!(?lasted, "{} works again", self.what);
             self.pause = PAUSE_MIN;
-            self.logged.clear();
         }
     }
 }
@@ -70,7 +80,7 @@ mod tests {
     #[test]
     fn pauses_grow_to_a_limit_and_start_anew() {
         let clock: SharedClock = Arc::new(SystemClock);
-        let health = Health::new(Arc::clone(&clock));
+        let health = Health::new(Arc::clone(&clock), PAUSE_MAX);
         let mut troubles = Troubles::new("a test", Part::Claim, clock, health);
         let error = StoreError::Unavailable { cause: "gone".to_owned() };
         assert!(troubles.failed(&error) <= PAUSE_MIN);

@@ -13,6 +13,7 @@ use crate::{
     keeper::Keeper,
     maintain::{Maintain, Upkeep},
     trouble::Troubles,
+    watch::Watch,
 };
 
 /// Opens a store. Called on the runtime that is to drive the store's connections.
@@ -66,6 +67,14 @@ async fn keep_up(
     (stop_upkeep, stop_keeper): (CancellationToken, CancellationToken),
     is_ready: oneshot::Sender<()>,
 ) {
+    let watch = Watch {
+        health: upkeep.health.clone(),
+        clock: Arc::clone(&upkeep.clock),
+        every: upkeep.config.poll / 4,
+        changed: Arc::clone(&upkeep.changed),
+    };
+    // It ends with the runtime of this thread.
+    tokio::spawn(watch.run());
     let Some(store) = open_patiently(open, &upkeep, &stop_upkeep).await else { return };
     let keeper = Keeper::new(
         Arc::clone(&store),

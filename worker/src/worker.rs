@@ -40,6 +40,11 @@ pub enum WorkerEnd {
     Failed(String),
 }
 
+/// A call of the store without an answer is a trouble after this part of a poll interval. A claim
+/// is made at most 1.25 intervals after the last, so that a worker that cannot claim says so
+/// within two.
+const LATE: f64 = 0.6;
+
 /// A layer around the executor, applied when the worker runs.
 type Wrap = Box<dyn FnOnce(QueuedExecutor) -> Handler + Send>;
 
@@ -87,13 +92,22 @@ impl Worker {
             store,
             upkeep_store,
             graphs,
+            health: Health::new(Arc::clone(&clock), config.poll.mul_f64(LATE)),
             config,
             id: Random.worker_id(&host(), std::process::id()),
             executor: None,
             wrap: Box::new(|executor| handler(executor)),
-            health: Health::new(Arc::clone(&clock)),
             clock,
         })
+    }
+
+    /// With another clock. Only durations and local deadlines depend on it, never a lease or a
+    /// timer of the store.
+    #[must_use]
+    pub fn with_clock(mut self, clock: SharedClock) -> Self {
+        self.health = Health::new(Arc::clone(&clock), self.config.poll.mul_f64(LATE));
+        self.clock = clock;
+        self
     }
 
     /// With a store of its own for renewals and upkeep: opened on their thread, so that nothing
@@ -187,6 +201,7 @@ impl Worker {
             queues: self.config.queues.clone(),
             concurrency: self.config.concurrency,
             lost_after_ms: ms(self.config.lost_after()),
+            trouble: None,
             runs: Vec::new(),
         }
     }

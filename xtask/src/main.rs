@@ -13,11 +13,13 @@ mod command;
 mod redis;
 mod test;
 mod tidy;
+mod torture;
 
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
   bench w      measures the work W on each store, in release mode; more with `bench`
+  torture      kills, pauses and cuts everything under load, and checks what is left; see --help
   test [ARGS]  builds everything and runs all tests; ARGS go to the test runner
   ci           what the build server checks: format, tidy, clippy, docs, tests
   tidy         checks the rules of the tree that no compiler knows";
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let outcome = match task.as_deref() {
         Some("bench") => bench::run(&rest),
+        Some("torture") => torture::run(&rest),
         Some("test") => test::run(&rest),
         Some("ci") => ci::run(),
         Some("tidy") => done(tidy::run()),

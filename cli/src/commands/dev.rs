@@ -8,7 +8,7 @@ use holdpoint_worker::{Shutdown, Worker};
 
 use crate::{
     args,
-    commands::worker::{config, end_on_signals, ended, upkeep_store},
+    commands::worker::{config, end_on_signals, ended},
     context::Context,
     failure::Stop,
     live::Live,
@@ -40,14 +40,15 @@ pub(crate) async fn work_here(
     store: Arc<dyn Store>,
     flags: &args::worker::Worker,
 ) -> Result<(), Stop> {
-    let config = config(flags)?;
+    let config = config(flags, &context.tuning)?;
     let live = Arc::new(Live::new(context.out, context.asker()));
     let executor = QueuedExecutor::new(Arc::clone(&store), Arc::new(context.graphs.clone()))
         .with_config(Worker::executor_config(&config))
         .with_broker(live);
     let graphs = context.graphs.iter().cloned().collect();
+    let upkeep_store = place::upkeep_store(&context.settings, config.lease);
     let mut worker = Worker::new(store, graphs, config)?.with_executor(executor);
-    if let Some(factory) = upkeep_store(&context.settings) {
+    if let Some(factory) = upkeep_store {
         worker = worker.with_upkeep_store(factory);
     }
     let shutdown = Shutdown::new();

@@ -17,6 +17,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), Stop> {
     if !findings.iter().any(|finding| finding.check == "clock") {
         findings.push(clock(&producer).await?);
     }
+    findings.push(Finding::new(Level::Ok, "settings", context.settings.provenance(), ""));
     findings.extend(unserved(&producer).await?);
     findings.extend(lost_workers(&producer).await?);
     for finding in &findings {

@@ -119,8 +119,8 @@ fn times(mut request: RunRequest, args: &Enqueue) -> Result<RunRequest, Stop> {
 /// Splits `key=value`.
 pub(crate) fn tag_pair(tag: &str) -> Result<(&str, &str), Stop> {
     tag.split_once('=').ok_or_else(|| {
-        let shown = holdpoint_graph::printable(tag, 40);
-        Failure::usage("tag", format!("tag is {shown:?}, key=value was expected")).into()
+        let shown = holdpoint_graph::shown(tag, 40);
+        Failure::usage("tag", format!("tag is {shown}, key=value was expected")).into()
     })
 }
 
@@ -180,7 +180,12 @@ async fn batch(context: &Context, args: &Enqueue, path: &str) -> Result<(), Stop
 fn at_line(line: usize, stop: Stop) -> Stop {
     match stop {
         Stop::Failed(mut failure) => {
-            failure.message = format!("line {line}: {}", failure.message);
+            let is_whole = failure.field.is_empty();
+            let link = if is_whole { "" } else { ":" };
+            failure.message = format!("line {line}{link} {}", failure.message);
+            if is_whole {
+                failure.field = "batch".to_owned();
+            }
             Stop::Failed(failure)
         }
         Stop::Exit(_) | Stop::ClosedPipe => stop,

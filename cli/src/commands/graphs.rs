@@ -143,6 +143,7 @@ async fn published(
             Code::UnknownGraph,
             format!("graph {id} belongs to another program, which alone can draw it so"),
         )
+        .at("graph")
         .with_fix("--format json shows what its workers published")
         .into()),
         None => {
@@ -150,7 +151,8 @@ async fn published(
             let known = known.chain(graphs.iter().map(|record| record.graph.as_str()));
             let near = nearest(id.as_str(), known);
             let near = near.map_or_else(String::new, |near| format!(", did you mean {near}?"));
-            Err(Failure::of(Code::UnknownGraph, format!("no graph {id} is known{near}")).into())
+            let text = format!("no graph {id} is known{near}");
+            Err(Failure::of(Code::UnknownGraph, text).at("graph").into())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdpoint_graph::{CompiledGraph, Fingerprint, GraphId, Progress};
+use holdpoint_graph::{Code, CompiledGraph, Fingerprint, GraphId, Progress};
 use holdpoint_producer::Producer;
 use holdpoint_storage::{Cursor, RunHead};
 use serde::Serialize;
@@ -106,12 +106,13 @@ fn target<'a>(context: &'a Context, id: &GraphId, to: &str) -> Result<&'a Compil
     let found = versions.iter().find(|graph| graph.fingerprint().as_str() == to);
     found.copied().ok_or_else(|| {
         let known: Vec<&str> = versions.iter().map(|g| g.fingerprint().as_str()).collect();
-        let shown = holdpoint_graph::printable(to, 40);
-        let text = match known.is_empty() {
-            true => format!("this program has no graph {id}"),
-            false => format!("this program has {id} as {}, not as {shown}", known.join(", ")),
-        };
-        Failure::of(holdpoint_graph::Code::UnknownVersion, text).into()
+        if known.is_empty() {
+            let text = format!("this program has no graph {id}");
+            return Failure::of(Code::UnknownGraph, text).at("graph").into();
+        }
+        let shown = holdpoint_graph::shown(to, 40);
+        let text = format!("this program has {id} as {}, not as {shown}", known.join(", "));
+        Failure::of(Code::UnknownVersion, text).at("to").into()
     })
 }
 

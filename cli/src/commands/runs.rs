@@ -106,8 +106,8 @@ const REASONS: [&str; 7] = [
 fn unknown<const N: usize>(field: &str, word: &str, known: [&str; N]) -> Stop {
     let near = nearest(word, known.into_iter());
     let near = near.map_or_else(String::new, |near| format!(", did you mean {near}?"));
-    let shown = holdpoint_graph::printable(word, 40);
-    let message = format!("is {shown:?}{near}; known are {}", known.join(", "));
+    let shown = holdpoint_graph::shown(word, 40);
+    let message = format!("is {shown}{near}; known are {}", known.join(", "));
     Refusal::new(Code::Range, field, message).into()
 }
 

@@ -21,7 +21,8 @@ pub(crate) async fn workers(context: &Context) -> Result<(), Stop> {
 
 fn worker_table(context: &Context, workers: &[WorkerView]) -> String {
     let paint = context.out.paint;
-    let mut table = Table::new(["WORKER", "STATE", "BEAT", "HOST", "PID", "RUNS", "GRAPHS"]);
+    let mut table =
+        Table::new(["WORKER", "STATE", "BEAT", "HOST", "PID", "RUNS", "GRAPHS", "TROUBLE"]);
     for worker in workers {
         let state = match worker.state {
             WorkerState::Live => paint.green("live"),
@@ -42,6 +43,7 @@ fn worker_table(context: &Context, workers: &[WorkerView]) -> String {
             worker.pid.to_string(),
             format!("{}/{}", worker.runs.len(), worker.concurrency),
             graphs,
+            holdpoint_graph::printable(worker.trouble.as_deref().unwrap_or_default(), 120),
         ]);
     }
     table.text(paint)

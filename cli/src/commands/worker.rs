@@ -1,16 +1,20 @@
 //! `worker`: a process that claims and runs, and a small one around it that notices its death.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use holdpoint_graph::{QueueId, WorkerId};
-use holdpoint_storage::Store;
+use holdpoint_graph::{Code, QueueId, WorkerId};
+use holdpoint_storage::{Clock, Store, SystemClock};
 use holdpoint_worker::{
-    ENV_WORKER_ID, Shutdown, StoreFactory, SupervisorConfig, Worker, WorkerConfig, WorkerEnd,
-    die_with_parent, is_child, supervise,
+    ENV_WORKER_ID, Shutdown, SupervisorConfig, Worker, WorkerConfig, WorkerEnd, die_with_parent,
+    is_child, supervise,
 };
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
+    app::Tuning,
     args,
     context::{Context, block_on, block_on_threads, duration, number},
     failure::{Failure, Stop},
@@ -19,6 +23,8 @@ use crate::{
     settings::Settings,
 };
 
+/// By how many ms a worker's clock is to be wrong, in tests.
+const ENV_CLOCK_OFFSET: &str = "HOLDPOINT_TEST_CLOCK_OFFSET_MS";
 /// The longest pause between two tries to reach a store that is not there yet.
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -26,7 +32,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), Stop> {
     logs::start(&context, "info")?;
     let flags = context.settings.worker(flags);
-    let config = config(&flags)?;
+    let config = config(&flags, &context.tuning)?;
     context.insist_on_good_graphs()?;
     if !context.has_graphs() && !is_child() {
         tracing::warn!("this program has no graphs: it does upkeep and runs nothing");
@@ -37,12 +43,13 @@ pub(crate) fn run(context: Context, flags: &args::worker::Worker) -> Result<(), 
     block_on(watch(context, config))
 }
 
-/// The settings of a worker, from its options.
-pub(crate) fn config(flags: &args::worker::Worker) -> Result<WorkerConfig, Stop> {
+/// The settings of a worker, from its options and its program.
+pub(crate) fn config(flags: &args::worker::Worker, tuning: &Tuning) -> Result<WorkerConfig, Stop> {
     let mut config = match duration("lease", flags.lease.as_ref())? {
         Some(lease) => WorkerConfig::with_lease(lease),
         None => WorkerConfig::default(),
     };
+    tuning.apply(&mut config);
     if let Some(concurrency) = number("concurrency", flags.concurrency.as_ref())? {
         config.concurrency = concurrency;
     }
@@ -87,8 +94,12 @@ async fn work(context: Context, config: WorkerConfig) -> Result<(), Stop> {
         return Ok(());
     };
     let graphs = context.graphs.iter().cloned().collect();
+    let upkeep_store = place::upkeep_store(&context.settings, config.lease);
     let mut worker = Worker::new(store, graphs, config)?;
-    if let Some(factory) = upkeep_store(&context.settings) {
+    if let Some(clock) = wrong_clock()? {
+        worker = worker.with_clock(Arc::new(clock));
+    }
+    if let Some(factory) = upkeep_store {
         worker = worker.with_upkeep_store(factory);
     }
     if let Ok(id) = std::env::var(ENV_WORKER_ID) {
@@ -97,6 +108,32 @@ async fn work(context: Context, config: WorkerConfig) -> Result<(), Stop> {
     let end = Box::pin(worker.run(shutdown)).await;
     signals.abort();
     ended(end)
+}
+
+/// The host's clock, but wrong by so much: for tests of what a wrong clock changes.
+#[derive(Debug)]
+struct WrongClock {
+    offset_ms: i64,
+}
+
+impl Clock for WrongClock {
+    fn wall_ms(&self) -> i64 {
+        self.wall_us() / 1_000
+    }
+    fn wall_us(&self) -> i64 {
+        SystemClock.wall_us().saturating_add(self.offset_ms.saturating_mul(1_000))
+    }
+    fn monotonic(&self) -> Instant {
+        SystemClock.monotonic()
+    }
+}
+
+fn wrong_clock() -> Result<Option<WrongClock>, Stop> {
+    let Ok(text) = std::env::var(ENV_CLOCK_OFFSET) else { return Ok(None) };
+    let offset_ms = text.parse().map_err(|_| {
+        Failure::usage("clock offset", format!("{ENV_CLOCK_OFFSET} must be a number of ms"))
+    })?;
+    Ok(Some(WrongClock { offset_ms }))
 }
 
 /// What the end of a worker means for its process.
@@ -138,13 +175,17 @@ async fn patient_open(
     shutdown: &Shutdown,
 ) -> Result<Option<Arc<dyn Store>>, Stop> {
     let mut pause = Duration::from_millis(100);
+    let mut said = String::new();
     loop {
         let failure = match place::open(settings, Access::Create).await {
             Ok(store) => return Ok(Some(store)),
-            Err(Stop::Failed(failure)) if failure.code == "E_STORE_UNAVAILABLE" => failure,
+            Err(Stop::Failed(failure)) if is_away(&failure.code) => failure,
             Err(stop) => return Err(stop),
         };
-        tracing::warn!(cause = failure.message, "waiting for the store");
+        if said != failure.message {
+            tracing::warn!(cause = failure.message, "waiting for the store");
+            said = failure.message;
+        }
         tokio::select! {
             () = shutdown.draining() => return Ok(None),
             () = tokio::time::sleep(pause) => {}
@@ -153,15 +194,8 @@ async fn patient_open(
     }
 }
 
-/// A store of its own for the lease keeper, where the store has connections that a busy runtime
-/// would delay.
-pub(crate) fn upkeep_store(settings: &Settings) -> Option<StoreFactory> {
-    if settings.store.starts_with("sqlite:") {
-        return None;
-    }
-    let settings = settings.clone();
-    Some(Arc::new(move || {
-        let settings = settings.clone();
-        Box::pin(async move { place::open_for_upkeep(&settings).await })
-    }))
+/// Whether a store that could not be opened may be there in a moment. Opening one twice is no
+/// harm, so it makes no difference whether the first time got through.
+fn is_away(code: &str) -> bool {
+    [Code::StoreUnavailable, Code::UnknownOutcome].iter().any(|away| away.as_str() == code)
 }

@@ -64,6 +64,7 @@ impl QueuedExecutor {
             run: head.run,
             session: head.session,
             epoch: lease.pair.epoch,
+            nonce: lease.pair.nonce.clone(),
             deadline_ms: head.deadline_ms,
             config: self.config,
             control,

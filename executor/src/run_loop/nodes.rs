@@ -43,6 +43,7 @@ impl RunLoop {
             attempt: live.attempt(),
             branch: task.branch.clone(),
             epoch: self.facts.epoch,
+            nonce: self.facts.nonce.clone(),
             answer: live.answer().cloned(),
         };
         let host = AttemptHost::new(

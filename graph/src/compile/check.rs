@@ -26,17 +26,9 @@ pub(crate) fn check(graph: &StateGraph) -> Checked {
     check.faults.extend(graph.faults.iter().cloned());
     check.warnings.extend(graph.warnings.iter().cloned());
     check.limits();
-    check.ids();
-    check.entry();
-    check.edges();
-    check.exits();
-    check.gates();
-    let successors = check.successors();
-    check.reachable(&successors);
-    let dominators = Dominators::of(&successors);
-    check.reaches_end(&successors);
-    check.joins(&successors, &dominators);
-    check.case();
+    // To look for more in a graph that is too large would take long and help nobody.
+    let is_too_large = check.faults.len() > graph.faults.len();
+    let dominators = if is_too_large { Dominators::of(&BTreeMap::new()) } else { check.all() };
     Checked { faults: check.faults, warnings: check.warnings, dominators }
 }
 
@@ -55,6 +47,22 @@ impl<'a> Check<'a> {
 
     fn fault(&mut self, code: &'static str, node: &str, message: String, fix: impl Into<String>) {
         self.faults.push(GraphFault::new(code, node, message, fix));
+    }
+
+    /// Everything but the limits; gives what the joins are found by.
+    fn all(&mut self) -> Dominators {
+        self.ids();
+        self.entry();
+        self.edges();
+        self.exits();
+        self.gates();
+        let successors = self.successors();
+        self.reachable(&successors);
+        let dominators = Dominators::of(&successors);
+        self.reaches_end(&successors);
+        self.joins(&successors, &dominators);
+        self.case();
+        dominators
     }
 
     fn limits(&mut self) {

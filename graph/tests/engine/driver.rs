@@ -252,12 +252,12 @@ impl Driver {
             attempt: live.attempt(),
             branch: task.branch.clone(),
             epoch: 1,
+            nonce: String::new(),
             answer: live.answer().cloned(),
         };
         let ctx = NodeContext::new(info, Arc::clone(&host) as Arc<dyn Host>);
         let node = self.engine.graph().node(&task.node).unwrap().clone();
-        let state = node.view(self.progress.state_at(&task.branch).unwrap());
-        let mut future = node.call(ctx, state);
+        let mut future = node.call(ctx, node.view(self.progress.state_at(&task.branch).unwrap()));
         let polled = future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         drop(future);
         for did in std::mem::take(&mut *host.did.lock().unwrap()) {

@@ -126,6 +126,25 @@ async fn an_early_answer_is_kept_for_a_gate_that_exists() {
     assert_eq!(slip.to_string(), "the graph g has no gate gat, did you mean gate?");
 }
 
+/// A second answer by the gate's name came a moment after the first had been taken, and was told
+/// that it is kept: for an opening that never came.
+#[tokio::test]
+async fn a_gate_that_was_decided_keeps_no_answer() {
+    let world = World::new().await;
+    world.parked("r1").await;
+    let to_gate = || SignalOptions::run("r1").gate("gate");
+    world.producer.signal(&to_gate().approve().by("ann")).await.unwrap();
+    let mut owner = world.claim().await;
+    owner.take_answer().await;
+    let ProducerError::Decided { interrupt, decision, .. } =
+        world.producer.signal(&to_gate().reject().by("bob")).await.unwrap_err()
+    else {
+        panic!("it was to be refused otherwise")
+    };
+    assert_eq!((interrupt.unwrap().as_str(), decision.by.as_str()), ("r1-q1", "ann"));
+    assert_eq!(world.store.inbox(&owner.claimed.head.run).await.unwrap(), []);
+}
+
 #[tokio::test]
 async fn a_repeated_key_has_one_effect_and_never_meets_the_next_question() {
     let world = World::new().await;

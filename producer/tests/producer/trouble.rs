@@ -2,8 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdpoint_producer::{Producer, ProducerError, RunRequest, SignalOptions, Until};
-use holdpoint_testkit::{Fault, FaultyStore};
+use holdpoint_producer::{
+    Producer, ProducerError, RunRequest, SignalOptions, SignalOutcome, Until,
+};
+use holdpoint_testkit::{Fault, FaultyStore, until_async};
 
 use crate::world::{World, code, run};
 
@@ -66,6 +68,49 @@ async fn a_store_that_is_away_is_told_after_the_patience() {
     let soon = Some(Duration::ZERO);
     let waited = producer.wait(&run("r1"), Until::Terminal, soon).await;
     assert_eq!(code(waited), "E_STORE_UNAVAILABLE");
+}
+
+/// The answer was taken and its run had ended before the producer could ask what became of it.
+#[tokio::test]
+async fn an_answer_that_was_taken_is_not_called_too_late() {
+    let world = World::new().await;
+    world.parked("r1").await;
+    let (store, producer) = faulty(&world, |called, number| match (called, number) {
+        ("signal", 1) => Fault::LoseReply,
+        ("signal", _) => Fault::Refuse,
+        // The first look is before the answer is sent.
+        ("inbox", 2..) => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    let answer = SignalOptions::run("r1").gate("gate").approve().by("ann").key("k1");
+    let producer = producer.with_patience(Duration::from_secs(30));
+    let call = tokio::spawn(async move { producer.signal(&answer).await });
+    until_async("the answer to be stored", Duration::from_secs(30), async || {
+        (store.done("signal") == 1).then_some(())
+    })
+    .await;
+    let mut owner = world.claim().await;
+    owner.take_answer().await;
+    owner.complete().await;
+    store.set_plan(|_, _| Fault::Pass);
+    let told = call.await.unwrap().unwrap();
+    assert_eq!((told.outcome, told.decided_by.as_str()), (SignalOutcome::Delivered, "ann"));
+}
+
+/// The answer was stored, and only the look at what stands behind its key failed.
+#[tokio::test]
+async fn an_answer_that_was_stored_is_not_said_to_be_refused() {
+    let world = World::new().await;
+    world.parked("r1").await;
+    let (_, producer) = faulty(&world, |called, number| match (called, number) {
+        ("inbox", 2..) => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    let producer = producer.with_patience(Duration::from_millis(50));
+    let answer = SignalOptions::run("r1").gate("gate").approve().key("k1");
+    assert_eq!(code(producer.signal(&answer).await), "E_UNKNOWN_OUTCOME");
+    let again = world.producer.signal(&answer).await.unwrap();
+    assert_eq!(again.outcome, SignalOutcome::Delivered);
 }
 
 #[tokio::test]

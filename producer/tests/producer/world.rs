@@ -82,6 +82,7 @@ impl World {
             queues: vec!["default".parse().unwrap()],
             concurrency: 4,
             lost_after_ms: 60_000,
+            trouble: None,
             runs: Vec::new(),
         };
         self.store.beat(&record).await.unwrap();

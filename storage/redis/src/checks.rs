@@ -18,6 +18,8 @@ use crate::{
 pub(crate) struct Facts {
     /// The level that its acknowledgements reach.
     pub(crate) durability: Durability,
+    /// The id of the server's process.
+    pub(crate) server: String,
     /// What the checks found, good and bad.
     pub(crate) findings: Vec<Finding>,
 }
@@ -67,7 +69,7 @@ pub(crate) async fn read(link: &Link, config: &RedisConfig) -> Result<Facts, Sto
         .map(|no| Finding::new(Level::Bad, "settings", no, "see the message"))
         .collect();
     findings.extend(warnings(&about));
-    Ok(Facts { durability, findings })
+    Ok(Facts { durability, server: about.info("run_id").to_owned(), findings })
 }
 
 /// Refuses a layout that another version of this program made.
@@ -88,7 +90,7 @@ pub(crate) fn layout(sentinel: &str, ours: &str) -> Result<(), StoreError> {
 }
 
 /// The texts of an answer to INFO by their names.
-pub(crate) fn pairs(reply: &Value) -> HashMap<String, String> {
+fn pairs(reply: &Value) -> HashMap<String, String> {
     let text = if let Value::BulkString(text) = reply {
         String::from_utf8_lossy(text)
     } else {
@@ -128,6 +130,10 @@ fn supported(about: &About) -> Result<(), Refusal> {
     };
     if is_old {
         let why = format!("is Redis {version:?}; Holdpoint needs 7.0 or newer (flags of scripts)");
+        return Err(Refusal::new(Code::StoreUnsupported, "store", why));
+    }
+    if about.info("redis_mode") == "cluster" {
+        let why = "is a node of a cluster; Holdpoint needs one server with all keys";
         return Err(Refusal::new(Code::StoreUnsupported, "store", why));
     }
     Ok(())

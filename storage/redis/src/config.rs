@@ -23,6 +23,11 @@ pub struct RedisConfig {
     /// Connections that commands are spread over; 0 chooses one, or four when the server syncs
     /// each write, since it reads only 16 KiB of each connection between two syncs. Default: 0.
     pub connections: usize,
+    /// What the connections call themselves (`CLIENT LIST` shows it), before a colon and what
+    /// they are for. Default: `holdpoint`.
+    pub client: String,
+    /// How often the settings of the server are read again. Default: 30 s.
+    pub check_every: Duration,
 }
 
 impl RedisConfig {
@@ -36,6 +41,8 @@ impl RedisConfig {
             response_timeout: Duration::from_secs(5),
             patience: Duration::from_secs(2),
             connections: 0,
+            client: "holdpoint".to_owned(),
+            check_every: Duration::from_secs(30),
         }
     }
 
@@ -61,6 +68,8 @@ impl std::fmt::Debug for RedisConfig {
             .field("response_timeout", &self.response_timeout)
             .field("patience", &self.patience)
             .field("connections", &self.connections)
+            .field("client", &self.client)
+            .field("check_every", &self.check_every)
             .finish()
     }
 }

@@ -20,15 +20,16 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     RedisConfig,
+    call::{Call, natural},
     checks::{self, Facts},
     error::{Fault, not_connected},
     keys::Keys,
     script::{Script, Scripts},
-    socket::{Link, Socket},
+    socket::{Link, Purpose, Socket},
 };
 
-/// How often the settings of the server are read again.
-const CHECK_EVERY: Duration = Duration::from_secs(30);
+/// The same while the server is refused.
+const CHECK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause before a call is repeated grows from the first to the last.
 const PAUSES_MS: [u64; 6] = [2, 10, 30, 100, 200, 400];
 /// How often one call gives its scripts to a server that forgets them.
@@ -57,7 +58,8 @@ struct Shared {
 #[derive(Default)]
 struct Slot {
     link: Mutex<Option<Link>>,
-    opening: tokio::sync::Mutex<()>,
+    /// How the last opening failed.
+    opening: tokio::sync::Mutex<Option<(Instant, StoreError)>>,
 }
 
 /// What this process knows of the server.
@@ -69,33 +71,14 @@ struct State {
     refusal: Option<StoreError>,
 }
 
-/// A call under construction: a script and its arguments.
-pub(crate) struct Call {
-    script: Script,
-    command: redis::Cmd,
-    sentinel: Arc<str>,
-}
-
-impl Call {
-    /// Adds an argument.
-    pub(crate) fn arg(&mut self, value: impl AsRef<[u8]>) -> &mut Self {
-        self.command.arg(value.as_ref());
-        self
-    }
-
-    /// Adds a number.
-    pub(crate) fn number(&mut self, value: impl redis::ToRedisArgs) -> &mut Self {
-        self.command.arg(value);
-        self
-    }
-}
-
 impl RedisConn {
     /// Connects, checks the server, and makes the namespace when it is new.
     pub(crate) async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let socket = Socket::new(&config)?;
-        let first = socket.link(Some(config.response_timeout)).await?;
+        let purpose = Purpose::Commands(config.response_timeout);
+        let first = socket.link(purpose).await?;
         let facts = checks::read(&first, &config).await?;
+        let server = facts.server.clone();
         let wanted = match (config.connections, facts.durability) {
             (0, Durability::Buffered) => 1,
             (0, Durability::Fsynced | Durability::Replicated) => CONNECTIONS_ALWAYS,
@@ -117,8 +100,9 @@ impl RedisConn {
         for (n, slot) in conn.0.slots.iter().enumerate() {
             let link = match n {
                 0 => first.clone(),
-                _ => conn.0.socket.link(Some(conn.0.config.response_timeout)).await?,
+                _ => conn.0.socket.link(purpose).await?,
             };
+            link.is_of(&server);
             *lock(&slot.link) = Some(link);
         }
         conn.sentinel().await?;
@@ -143,19 +127,15 @@ impl RedisConn {
         state.facts.as_ref().map_or(Durability::Buffered, |facts| facts.durability)
     }
 
-    /// The id of the server's process, as it says now.
-    pub(crate) async fn server(&self) -> Result<String, StoreError> {
-        let mut command = redis::cmd("INFO");
-        command.arg("server");
-        let reply = self.command(&command).await?;
-        Ok(checks::pairs(&reply).remove("run_id").unwrap_or_default())
-    }
-
     /// Reads the settings again when that was long ago; a server that became unsafe is refused
     /// from then on until it is safe again.
     pub(crate) async fn recheck(&self) -> Result<(), StoreError> {
-        let checked = lock(&self.0.state).checked;
-        if checked.is_none_or(|at| at.elapsed() >= CHECK_EVERY) {
+        let (checked, every) = {
+            let state = lock(&self.0.state);
+            let every = state.refusal.as_ref().map_or(self.0.config.check_every, |_| CHECK_AGAIN);
+            (state.checked, every)
+        };
+        if checked.is_none_or(|at| at.elapsed() >= every) {
             self.facts().await.map(|_| ())?;
         }
         self.is_safe()
@@ -175,11 +155,18 @@ impl RedisConn {
                 Ok(facts)
             }
             Err(error) => {
-                if matches!(error, StoreError::Refused(_)) {
-                    lock(&self.0.state).refusal = Some(error.clone());
-                }
+                self.refuse(&error);
                 Err(error)
             }
+        }
+    }
+
+    /// Remembers why the server may not be used.
+    fn refuse(&self, error: &StoreError) {
+        if matches!(error, StoreError::Refused(_)) {
+            let mut state = lock(&self.0.state);
+            state.refusal = Some(error.clone());
+            state.checked = Some(Instant::now());
         }
     }
 
@@ -213,7 +200,7 @@ impl RedisConn {
         let mut command = redis::Cmd::with_capacity(16, 512);
         command.arg("EVALSHA").arg(self.0.scripts.hash(script)).arg(1).arg(self.0.keys.meta());
         command.arg(&*sentinel);
-        Ok(Call { script, command, sentinel })
+        Ok(Call::new(script, command, sentinel))
     }
 
     /// Sends a call that reads or has a natural key.
@@ -260,8 +247,9 @@ impl RedisConn {
         call: &Call,
         loads: &mut u32,
     ) -> Result<Value, Fault> {
+        let sent = Instant::now();
         loop {
-            let fault = match link.send(&call.command).await {
+            let fault = match call.send_over(link).await {
                 Ok(value) => return Ok(value),
                 Err(error) => Fault::of(&error),
             };
@@ -270,8 +258,22 @@ impl RedisConn {
                 self.load(link).await?;
                 continue;
             }
+            if matches!(fault, Fault::Late(_)) && !link.has_heard_since(sent) {
+                self.drop_silent(sent);
+            }
             self.judge(slot, link, &fault);
             return Err(fault);
+        }
+    }
+
+    /// Gives up all connections on which nothing was heard since then. The one that was asked is
+    /// dead or its server stalls; to find out the same of the others one by one takes too long.
+    fn drop_silent(&self, since: Instant) {
+        for slot in &self.0.slots {
+            let mut kept = lock(&slot.link);
+            if kept.as_ref().is_some_and(|link| !link.has_heard_since(since)) {
+                *kept = None;
+            }
         }
     }
 
@@ -293,7 +295,7 @@ impl RedisConn {
         let namespace = self.0.config.namespace.to_string();
         let mut state = lock(&self.0.state);
         if state.sentinel.as_ref() == Some(&call.sentinel) {
-            tracing::warn!(%namespace, "the store was reset; a new namespace is made");
+            tracing::debug!(%namespace, "the store was reset; a new namespace is made");
             state.sentinel = None;
         }
         StoreError::Reset { namespace }
@@ -319,7 +321,7 @@ impl RedisConn {
         command.arg(self.0.scripts.hash(Script::Init)).arg(1).arg(self.0.keys.meta());
         command.arg(format!("{LAYOUT} {}", Random.token()));
         let sentinel: Arc<str> = "".into();
-        let call = Call { script: Script::Init, command, sentinel };
+        let call = Call::new(Script::Init, command, sentinel);
         // A namespace is entered by one call, which is not worth a second way of sending.
         let reply = Box::pin(self.send(call, &natural())).await?;
         let Value::BulkString(text) = reply else { return Err(crate::error::unreadable("meta")) };
@@ -340,12 +342,35 @@ impl RedisConn {
         if let Some(link) = open() {
             return Ok(link);
         }
-        let _only_one = slot.opening.lock().await;
+        let asked = Instant::now();
+        let mut failed = slot.opening.lock().await;
         if let Some(link) = open() {
             return Ok(link);
         }
-        let link = self.0.socket.link(Some(self.0.config.response_timeout)).await?;
-        let facts = checks::read(&link, &self.0.config).await?;
+        // Whoever waited while another tried in vain need not find out the same.
+        if let Some((at, error)) = &*failed
+            && *at >= asked
+        {
+            return Err(error.clone());
+        }
+        let opened = self.open(slot).await;
+        *failed = opened.as_ref().err().map(|error| (Instant::now(), error.clone()));
+        opened
+    }
+
+    async fn open(&self, slot: &Slot) -> Result<Link, StoreError> {
+        let link = self.0.socket.link(Purpose::Commands(self.0.config.response_timeout)).await?;
+        let facts = checks::read(&link, &self.0.config).await.map_err(|error| {
+            // It passed when this process began, so it may again; who owns a run waits for that.
+            self.refuse(&error);
+            match error {
+                StoreError::Refused(refusal) => {
+                    StoreError::Unavailable { cause: format!("{} {refusal}", refusal.code()) }
+                }
+                other => other,
+            }
+        })?;
+        link.is_of(&facts.server);
         self.remember(facts);
         self.load(&link).await.map_err(|fault| fault.into_error(&natural(), false))?;
         *lock(&slot.link) = Some(link.clone());
@@ -359,11 +384,6 @@ impl RedisConn {
         }
         link.send_all(&pipeline).await.map(|_| ()).map_err(|error| Fault::of(&error))
     }
-}
-
-/// The id of a call that has none of its own.
-fn natural() -> RequestId {
-    Random.request_id()
 }
 
 /// Locks, also after a panic elsewhere: the values are replaced as a whole.

@@ -4,6 +4,7 @@
 //! Nothing here decides anything about runs: the scripts make the moves that callers ask for.
 //! `keys.rs` lists all keys, `scripts/` has the transitions, `conn.rs` drives the server.
 
+mod call;
 mod checks;
 mod codec;
 mod config;

@@ -1,8 +1,8 @@
 //! Opening connections: the only place that knows addresses and sockets.
 
 use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+    Arc, OnceLock,
+    atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
 };
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpStream, UnixStream},
     task::AbortHandle,
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use crate::{RedisConfig, error::not_connected};
@@ -28,7 +28,33 @@ const BUFFERED_COMMANDS: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Socket {
     client: Client,
+    name: String,
     connect_timeout: Duration,
+}
+
+/// What a connection is for; part of its name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Commands, whose reply may take so long.
+    Commands(Duration),
+    /// Blocking waits, without a limit on replies.
+    Wake,
+}
+
+impl Purpose {
+    fn response(self) -> Option<Duration> {
+        match self {
+            Self::Commands(response) => Some(response),
+            Self::Wake => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Commands(_) => "commands",
+            Self::Wake => "wake",
+        }
+    }
 }
 
 /// One connection. Clones share it; it closes with the last of them.
@@ -42,6 +68,11 @@ pub(crate) struct Link {
 struct LinkShared {
     is_closed: Arc<AtomicBool>,
     timeouts: AtomicU32,
+    born: Instant,
+    /// When the last reply came, in ms since then.
+    heard_ms: AtomicU64,
+    /// The id of the server's process.
+    server: OnceLock<String>,
     driver: AbortHandle,
 }
 
@@ -56,13 +87,14 @@ impl Socket {
         let client = Client::open(config.url.as_str()).map_err(|error| {
             Refusal::new(Code::Usage, "store", format!("{:?}: {error}", config.place()))
         })?;
-        Ok(Self { client, connect_timeout: config.connect_timeout })
+        let (name, connect_timeout) = (config.client.clone(), config.connect_timeout);
+        Ok(Self { client, name, connect_timeout })
     }
 
-    /// Opens a connection for commands; without a time limit on replies for blocking ones.
-    pub(crate) async fn link(&self, response: Option<Duration>) -> Result<Link, StoreError> {
+    /// Opens a connection.
+    pub(crate) async fn link(&self, purpose: Purpose) -> Result<Link, StoreError> {
         let config = AsyncConnectionConfig::new()
-            .set_response_timeout(response)
+            .set_response_timeout(purpose.response())
             .set_pipeline_buffer_size(BUFFERED_COMMANDS);
         let greeted = timeout(self.connect_timeout, async {
             let (settings, stream) = self.open().await?;
@@ -76,9 +108,28 @@ impl Socket {
             driver.await;
             flag.store(true, Ordering::Release);
         });
-        let shared =
-            LinkShared { is_closed, timeouts: AtomicU32::new(0), driver: driver.abort_handle() };
-        Ok(Link { connection, shared: Arc::new(shared) })
+        let shared = LinkShared {
+            is_closed,
+            timeouts: AtomicU32::new(0),
+            born: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+            server: OnceLock::new(),
+            driver: driver.abort_handle(),
+        };
+        let link = Link { connection, shared: Arc::new(shared) };
+        self.introduce(&link, purpose).await?;
+        Ok(link)
+    }
+
+    /// Tells the server what the connection is for. A user that may not say so stays nameless.
+    async fn introduce(&self, link: &Link, purpose: Purpose) -> Result<(), StoreError> {
+        let mut command = redis::cmd("CLIENT");
+        command.arg("SETNAME").arg(format!("{}:{}", self.name, purpose.name()));
+        match timeout(self.connect_timeout, link.send(&command)).await {
+            Ok(Err(error)) if error.code().is_none() => Err(not_connected(&error)),
+            Ok(Ok(_) | Err(_)) => Ok(()),
+            Err(_) => Err(silent()),
+        }
     }
 
     /// Opens a connection for subscriptions.
@@ -106,6 +157,8 @@ impl Link {
         let mut connection = self.connection.clone();
         let reply = connection.send_packed_command(command).await?;
         self.shared.timeouts.store(0, Ordering::Relaxed);
+        let heard_ms = u64::try_from(self.shared.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.shared.heard_ms.fetch_max(heard_ms, Ordering::Relaxed);
         if let Value::ServerError(error) = reply {
             return Err(error.into());
         }
@@ -123,6 +176,22 @@ impl Link {
     /// Whether the server or the network closed it: nothing can be sent.
     pub(crate) fn is_closed(&self) -> bool {
         self.shared.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Whether any reply came since then.
+    pub(crate) fn has_heard_since(&self, time: Instant) -> bool {
+        let heard = Duration::from_millis(self.shared.heard_ms.load(Ordering::Relaxed));
+        self.shared.born + heard >= time
+    }
+
+    /// The id of the server's process; empty when it was not asked.
+    pub(crate) fn server(&self) -> &str {
+        self.shared.server.get().map_or("", String::as_str)
+    }
+
+    /// Notes the id of the server's process, which a connection cannot outlive.
+    pub(crate) fn is_of(&self, server: &str) {
+        let _first = self.shared.server.set(server.to_owned());
     }
 
     /// Counts a reply that did not come in time; true at the second in a row.

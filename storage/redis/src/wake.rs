@@ -10,10 +10,14 @@ use std::{
 
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::{conn::RedisConn, socket::Link};
+use crate::{
+    conn::RedisConn,
+    socket::{Link, Purpose},
+};
 
 /// The longest single wait on the server; then it is looked again whether the connection is good.
-const WAIT_MAX: Duration = Duration::from_secs(1);
+/// Longer than the worker's own patience, which is then one command and not two.
+const WAIT_MAX: Duration = Duration::from_millis(1_500);
 /// How much later than asked for the server may answer before the connection is given up.
 const OVERRUN: Duration = Duration::from_secs(2);
 /// The pause when the server cannot be reached.
@@ -57,7 +61,7 @@ impl Wake {
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let link = match kept.filter(|link| !link.is_closed()) {
             Some(link) => link,
-            None => self.conn.socket().link(None).await.ok()?,
+            None => self.conn.socket().link(Purpose::Wake).await.ok()?,
         };
         let mut command = redis::cmd("BLPOP");
         for lane in lanes {

@@ -246,7 +246,7 @@ async fn lost_replies_are_asked_for_again() {
 #[tokio::test]
 async fn silent_server_gives_an_unknown_outcome() {
     let server = RedisServer::start();
-    let response_timeout = Duration::from_millis(100);
+    let response_timeout = Duration::from_millis(500);
     let patience = Duration::from_millis(50);
     let config = RedisConfig { response_timeout, patience, ..config(&server) };
     let store = RedisStore::connect(config).await.unwrap();

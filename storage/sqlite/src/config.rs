@@ -16,7 +16,8 @@ pub struct SqliteConfig {
     pub synchronous: Synchronous,
     /// The store's clock. Default: the host's.
     pub clock: SharedClock,
-    /// How long to wait for another process that writes. Default: 5 s.
+    /// How long to wait for another process that writes. Default: 2 s, so that a caller with a
+    /// patience of 5 s hears of the lock and not of its own impatience.
     pub busy_timeout: Duration,
     /// Whether a missing file is created; its folder never is. Default: true.
     pub create_if_missing: bool,
@@ -31,7 +32,7 @@ impl SqliteConfig {
             namespace,
             synchronous: Synchronous::Full,
             clock: Arc::new(SystemClock),
-            busy_timeout: Duration::from_secs(5),
+            busy_timeout: Duration::from_secs(2),
             create_if_missing: true,
         }
     }

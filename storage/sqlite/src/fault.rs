@@ -77,6 +77,9 @@ fn of_sql(error: &rusqlite::Error) -> StoreError {
             | ErrorCode::TypeMismatch,
         )
         | None => StoreError::Corrupt { what: "the database".to_owned(), why: cause },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable {
+            cause: format!("another process holds the lock of the file: {cause}"),
+        },
         Some(_) => StoreError::Unavailable { cause },
     }
 }

@@ -278,6 +278,7 @@ pub(super) fn worker(name: &str) -> WorkerRecord {
         queues: vec![id("default")],
         concurrency: 8,
         lost_after_ms: 11_000,
+        trouble: None,
         runs: Vec::new(),
     }
 }

@@ -30,6 +30,9 @@ pub struct WorkerRecord {
     pub concurrency: usize,
     /// After how many ms without a sign it counts as lost.
     pub lost_after_ms: i64,
+    /// Why it takes no runs although it should, if it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
     /// The runs it holds; set by the store.
     #[serde(default)]
     pub runs: Vec<RunId>,

@@ -1,5 +1,6 @@
 //! The configuration of a test's Redis.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -24,6 +25,7 @@ pub struct RedisConfig {
     appendfsync: Appendfsync,
     has_port: bool,
     lines: Vec<String>,
+    env: Vec<(OsString, OsString)>,
 }
 
 impl RedisConfig {
@@ -45,6 +47,12 @@ impl RedisConfig {
         self
     }
 
+    /// Sets an environment variable of the server, at each of its starts.
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
     /// Starts the server and waits until it answers.
     ///
     /// # Panics
@@ -53,6 +61,10 @@ impl RedisConfig {
     #[must_use]
     pub fn start(&self) -> RedisServer {
         super::start(self)
+    }
+
+    pub(super) fn env_vars(&self) -> &[(OsString, OsString)] {
+        &self.env
     }
 
     pub(super) fn has_port(&self) -> bool {

@@ -7,8 +7,9 @@ use std::{
 };
 
 use holdpoint_graph::{ReasonCode, RunStatus};
-use holdpoint_storage::Clock as _;
-use holdpoint_testkit::until_async;
+use holdpoint_storage::{Clock as _, Store};
+use holdpoint_testkit::{Fault, FaultyStore, until_async};
+use holdpoint_worker::Worker;
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -42,6 +43,33 @@ async fn more_work_than_slots_loses_no_lease() {
         for worker in workers {
             worker.drain().await;
         }
+    })
+    .await;
+}
+
+/// A store that was slow with the claim alone made its run wait for the end of a lease that nobody
+/// could use: the worker's time under it was over when the reply came.
+#[tokio::test]
+async fn a_claim_that_is_answered_too_late_is_made_again() {
+    on_all(async |world| {
+        let log = Log::default();
+        let graph = log.quick("quick", &["a"]);
+        let run = world.enqueue("quick", "r").await;
+        // Longer than the worker may act under the lease, and shorter than the lease.
+        let late = Duration::from_millis(1_800);
+        let slow: Arc<dyn Store> =
+            Arc::new(FaultyStore::new(Arc::clone(&world.store), move |name, number| {
+                match (name, number) {
+                    ("claim", 1) => Fault::DelayReply(late),
+                    _ => Fault::Pass,
+                }
+            }));
+        let worker = Worker::new(slow, vec![graph], config(2_000, 4)).unwrap();
+        let worker = Started::of(worker.with_upkeep_store(Arc::clone(&world.upkeep_store)));
+        let head = world.until(&run, RunStatus::Completed).await;
+        assert_eq!((head.claims, head.lost_in_life), (1, 0), "{head:?}");
+        assert_eq!(log.count("r/a"), 1);
+        worker.drain().await;
     })
     .await;
 }
@@ -181,7 +209,7 @@ async fn a_worker_that_cannot_renew_gives_its_run_up() {
             world.worker(&[&graph], config(1_000, 1)).with_upkeep_store(Arc::new(move || {
                 let open = Arc::clone(&open);
                 Box::pin(async move {
-                    let deaf: Arc<dyn holdpoint_storage::Store> = Arc::new(Deaf(open().await?));
+                    let deaf: Arc<dyn Store> = Arc::new(Deaf(open().await?));
                     Ok(deaf)
                 })
             }))

@@ -11,6 +11,10 @@ mod lanes;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]
+mod ready;
+#[cfg(test)]
+mod recovery;
+#[cfg(test)]
 mod supervised;
 #[cfg(test)]
 mod world;

@@ -16,7 +16,7 @@ use holdpoint_storage::{
 };
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore};
-use holdpoint_testkit::{RedisServer, Scratch, until_async};
+use holdpoint_testkit::{Proxy, RedisServer, Scratch, until_async};
 use holdpoint_worker::{Health, Shutdown, StoreFactory, Worker, WorkerConfig, WorkerEnd};
 use tokio::task::JoinHandle;
 
@@ -53,16 +53,38 @@ impl World {
 
     pub(crate) async fn redis() -> Self {
         let server = RedisServer::start();
-        let config = RedisConfig::new(server.url(), Namespace::new("test").unwrap());
+        let url = server.url();
+        Self::of_redis(server, url).await
+    }
+
+    /// On a Redis behind a relay.
+    pub(crate) async fn relayed() -> (Self, Proxy) {
+        let server = RedisServer::start();
+        let proxy = Proxy::to_redis(&server);
+        (Self::of_redis(server, proxy.url()).await, proxy)
+    }
+
+    async fn of_redis(server: RedisServer, url: String) -> Self {
+        let config = RedisConfig {
+            check_every: Duration::from_secs(1),
+            ..RedisConfig::new(url, Namespace::new("test").unwrap())
+        };
         let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config.clone()).await.unwrap());
         let upkeep_store: StoreFactory = Arc::new(move || {
-            let config = config.clone();
+            let config = RedisConfig { client: "upkeep".to_owned(), ..config.clone() };
             Box::pin(async move {
                 let store: Arc<dyn Store> = Arc::new(RedisStore::connect(config).await?);
                 Ok(store)
             })
         });
         Self { store, upkeep_store, redis: Some(server), _scratch: None }
+    }
+
+    /// The same store, past the relay.
+    pub(crate) async fn direct(&self) -> Arc<dyn Store> {
+        let server = self.redis.as_ref().unwrap();
+        let config = RedisConfig::new(server.url(), Namespace::new("test").unwrap());
+        Arc::new(RedisStore::connect(config).await.unwrap())
     }
 
     /// Starts a worker.
@@ -90,6 +112,13 @@ impl World {
         let mut new = new_run(graph, run);
         change(&mut new);
         let reply = self.store.enqueue(&[new], false).await.unwrap();
+        assert!(matches!(reply.items[..], [Enqueued::Created { .. }]), "{reply:?}");
+        RunId::new(run).unwrap()
+    }
+
+    /// Enqueues a run over another way to the store.
+    pub(crate) async fn enqueue_at(&self, store: &Arc<dyn Store>, graph: &str, run: &str) -> RunId {
+        let reply = store.enqueue(&[new_run(graph, run)], false).await.unwrap();
         assert!(matches!(reply.items[..], [Enqueued::Created { .. }]), "{reply:?}");
         RunId::new(run).unwrap()
     }

@@ -16,7 +16,7 @@ use super::tree::Tree;
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const WORKSPACE: &str = "Cargo.toml";
 /// The members that are never shipped, so they may link what else only tests may.
-const TOOLS: [&str; 2] = ["bench", "xtask"];
+const TOOLS: [&str; 3] = ["bench", "torture", "xtask"];
 
 /// All manifests against the document, and the document against itself.
 pub(crate) fn check(tree: &Tree) -> Vec<Fault> {

@@ -23,7 +23,7 @@ const LANES_MAX: usize = 256;
 #[async_trait]
 impl Claim for RedisStore {
     async fn claim(&self, request: &ClaimRequest) -> StoreResult<Claims> {
-        self.conn.is_safe()?;
+        self.conn.recheck().await?;
         let mut call = self.conn.call(Script::Claim).await?;
         call.arg(request.worker.as_str()).arg(&request.nonce).arg(digest(&request.nonce));
         call.number(request.max.min(1_000)).number(request.lease_ms);

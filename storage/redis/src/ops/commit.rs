@@ -8,8 +8,8 @@ use redis::Value;
 use super::digest;
 use crate::{
     RedisStore,
+    call::Call,
     codec::{self, Parts},
-    conn::Call,
     error::unreadable,
     script::Script,
 };

@@ -10,8 +10,8 @@ use holdpoint_storage::{
 use super::digest;
 use crate::{
     RedisStore,
+    call::Call,
     codec::{self, Parts},
-    conn::Call,
     error::unreadable,
     script::Script,
 };

@@ -61,15 +61,15 @@ impl Maintain for RedisStore {
 
     async fn tick(&self, request: &TickRequest) -> StoreResult<Ticked> {
         self.conn.recheck().await?;
-        let server = self.conn.server().await?;
         let mut call = self.conn.call(Script::Tick).await?;
         call.arg(request.worker.as_str()).arg(&request.nonce).number(request.lease_ms);
         call.number(request.grace_ms).number(request.hold_after_ms);
-        call.arg(if request.doubt { "1" } else { "0" }).arg(server);
+        call.arg(if request.doubt { "1" } else { "0" });
         call.number(request.max.min(STEP)).arg(quoted("lease expired"));
         for delay in &request.loss_delays_ms {
             call.number(*delay);
         }
+        call.ends_with_server();
         let reply = self.conn.send(call, &request_of(&request.nonce)).await?;
         let mut parts = Parts::of(reply, "the reply to a tick")?;
         let now_ms: i64 = parts.number()?;

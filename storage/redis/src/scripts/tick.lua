@@ -3,23 +3,24 @@
 -- timers, and gives the runs that must end and have no owner to the caller.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 worker 3 nonce 4 lease in ms 5 grace in ms 6 gap that holds in ms
---   7 doubt: 1 or 0 8 the server's run id 9 most of each kind 10 evidence as JSON, then the waits
---   after each loss in ms
+--   7 doubt: 1 or 0 8 most of each kind 9 evidence as JSON, then the waits after each loss in ms,
+--   then the server's run id
 -- Replies: now, held until or -1, number fired, reaped runs, then closing runs as `claim` has them
 local now, us = clock()
-local lease, max = tonumber(ARGV[4]), tonumber(ARGV[9])
+local lease, max, server = tonumber(ARGV[4]), tonumber(ARGV[8]), ARGV[#ARGV]
 local m = redis.call('HMGET', T .. 'm', 'last', 'hold', 'lease', 'server')
 local last, hold, long = tonumber(m[1]), tonumber(m[2] or 0), tonumber(m[3] or lease)
 local jumped = last and (now - last > tonumber(ARGV[6]) or now < last)
-local other = last and m[4] and m[4] ~= ARGV[8]
+local other = last and m[4] and m[4] ~= server
 if jumped or other or ARGV[7] == '1' then hold = now + long end
 local held = hold > now and int(hold) or '-1'
-if last and not jumped and not other and ARGV[7] == '0' and now - last < 200 then
+local soon = math.min(200, ARGV[6] / 2)
+if last and not jumped and not other and ARGV[7] == '0' and now - last < soon then
   return {int(now), held, 0, {}}
 end
-redis.call('HSET', T .. 'm', 'last', int(now), 'hold', int(hold), 'server', ARGV[8])
+redis.call('HSET', T .. 'm', 'last', int(now), 'hold', int(hold), 'server', server)
 local delays, reaped = {}, {}
-for i = 11, #ARGV do delays[#delays + 1] = ARGV[i] end
+for i = 10, #ARGV - 1 do delays[#delays + 1] = ARGV[i] end
 local far = redis.call('ZRANGEBYSCORE', T .. 'lse', '(' .. int(now + long), '+inf', 'LIMIT', 0, max)
 for _, run in ipairs(far) do redis.call('ZADD', T .. 'lse', int(now + long), run) end
 if held == '-1' then
@@ -27,7 +28,7 @@ if held == '-1' then
   for _, run in ipairs(gone) do
     local good, h = pcall(head, run)
     if good and h and h.s == 'r' and h.worker then
-      lose(run, h, now, ARGV[10], delays)
+      lose(run, h, now, ARGV[9], delays)
       reaped[#reaped + 1] = run
     else
       redis.call('ZREM', T .. 'lse', run)
@@ -53,6 +54,16 @@ for _, run in ipairs(ending) do
     out[#out + 1] = reply
   else
     redis.call('ZREM', T .. 'exp', run)
+  end
+end
+-- Once in 5 s: a run that a silent worker holds and that has no deadline gets one that is over.
+if not last or math.floor(now / 5000) ~= math.floor(last / 5000) then
+  local silent =
+    redis.call('ZRANGEBYSCORE', T .. 'workers', '-inf', int(now - long - ARGV[5]), 'LIMIT', 0, 20)
+  for _, worker in ipairs(silent) do
+    for _, run in ipairs(redis.call('SRANDMEMBER', T .. 'h:' .. worker, max)) do
+      redis.call('ZADD', T .. 'lse', 'NX', int(now - ARGV[5]), run)
+    end
   end
 end
 local day = int(now - 86400000)

@@ -15,7 +15,8 @@ use crate::{
     tx::Tx,
 };
 
-/// A tick sooner after the last one, whoever's that was, finds nothing new to do.
+/// A tick sooner after the last one, whoever's that was, finds nothing new to do; but half of the
+/// gap that holds is soon enough for any.
 const TICK_MS_MIN: i64 = 200;
 /// How long a worker without a sign of life stays on the list, in ms: a day.
 const WORKER_MS_MAX: i64 = 24 * 3_600 * 1_000;
@@ -33,7 +34,8 @@ pub(crate) fn tick(tx: &mut Tx<'_>, request: &TickRequest) -> Done<Ticked> {
     let state = state(tx)?;
     let gap_ms = state.last_tick_ms.map(|last_ms| now_ms - last_ms);
     let held_until_ms = |until_ms: i64| (until_ms > now_ms).then_some(until_ms);
-    if !request.doubt && gap_ms.is_some_and(|gap_ms| (0..TICK_MS_MIN).contains(&gap_ms)) {
+    let soon_ms = TICK_MS_MIN.min(request.hold_after_ms / 2);
+    if !request.doubt && gap_ms.is_some_and(|gap_ms| (0..soon_ms).contains(&gap_ms)) {
         let held_until_ms = held_until_ms(state.hold_until_ms);
         return Ok(Ticked { now_ms, held_until_ms, ..Ticked::default() });
     }
