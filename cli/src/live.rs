@@ -69,6 +69,7 @@ impl Live {
             Event::Claimed { .. }
             | Event::NodeStarted { .. }
             | Event::StepRecorded { .. }
+            | Event::NodeSlept { .. }
             | Event::NodeRouted { .. }
             | Event::BranchJoined { .. }
             | Event::StateEdited { .. }

@@ -13,7 +13,7 @@ use std::{
 };
 
 use holdpoint_graph::{BoxFuture, CompiledGraph, Namespace, Reason, ReasonCode, RunId, RunPayload};
-use holdpoint_storage::{ClaimedRun, RunHead, Store};
+use holdpoint_storage::{ClaimedRun, RunHead, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -183,13 +183,13 @@ impl QueuedExecutor {
         if let Some(end) = self.must_end(&head, claimed.time.now_ms()) {
             return self.end_without_graph(&claimed, end).await;
         }
-        let read = RunPayload::decode(&claimed.run.payload).map_err(|fault| fault.to_string());
+        let read = RunPayload::decode(&claimed.run.payload).map_err(StoreError::from);
         let records =
             load(&self.namespace, &head.run, claimed.run.snapshot.as_deref(), &claimed.run.journal);
         let (payload, loaded) = match (read, records.and_then(|loaded| complete(&head, loaded))) {
             (Ok(payload), Ok(loaded)) => (payload, loaded),
-            (Err(why), _) => return self.undecodable(&claimed, format!("payload: {why}")).await,
-            (_, Err(fault)) => return self.undecodable(&claimed, fault.to_string()).await,
+            (Err(fault), _) => return self.unreadable(&claimed, "payload: ", &fault).await,
+            (_, Err(fault)) => return self.unreadable(&claimed, "", &fault).await,
         };
         match self.resolve(&head) {
             Ok(graph) => self.drive(claimed, payload, loaded, graph).await,

@@ -12,10 +12,7 @@ mod decide;
 mod inbox;
 mod nodes;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use holdpoint_graph::{BoxFuture, Engine, Event, Progress, RunId, SessionId, TaskRef};
@@ -43,8 +40,8 @@ pub(crate) struct RunLoop {
     pub(crate) journal: Journal,
     pub(crate) facts: Facts,
     pub(crate) inbox: Vec<InboxEntry>,
-    running: BTreeMap<TaskRef, Running>,
-    sleeping: BTreeMap<TaskRef, i64>,
+    /// By place, which has one task at most.
+    running: HashMap<Vec<u32>, Running>,
     attempts: FuturesUnordered<BoxFuture<'static, (TaskRef, Ended)>>,
     commands: (mpsc::Sender<Command>, mpsc::Receiver<Command>),
     told: watch::Receiver<Told>,
@@ -67,6 +64,7 @@ pub(crate) struct Facts {
 
 /// A task whose attempt is under way.
 struct Running {
+    task: TaskRef,
     dropped: CancellationToken,
     span: Option<SpanId>,
 }
@@ -88,8 +86,7 @@ impl RunLoop {
             progress,
             journal,
             inbox,
-            running: BTreeMap::new(),
-            sleeping: BTreeMap::new(),
+            running: HashMap::new(),
             attempts: FuturesUnordered::new(),
             commands: mpsc::channel(COMMANDS_MAX),
             told,
@@ -178,7 +175,7 @@ impl RunLoop {
     async fn take(&mut self) -> Flow {
         let grace = self.facts.config.cancel_grace;
         let is_cancelled = self.facts.control.told().is_cancelled;
-        let wake = self.next_wake();
+        let wake = self.progress.next_due_ms(self.facts.time.now_ms());
         tokio::select! {
             biased;
             Some(command) = self.commands.1.recv() => self.command(command).await?,
@@ -254,9 +251,16 @@ impl RunLoop {
         }
     }
 
-    /// The tasks that are not to be started: they run, or sleep.
-    fn busy(&self) -> BTreeSet<&TaskRef> {
-        self.running.keys().chain(self.sleeping.keys()).collect()
+    fn is_running(&self, task: &TaskRef) -> bool {
+        self.running.get(&task.branch).is_some_and(|running| running.task == *task)
+    }
+
+    /// Takes the attempt of a task out of those that run.
+    fn no_longer_running(&mut self, task: &TaskRef) -> Option<Running> {
+        match self.is_running(task) {
+            true => self.running.remove(&task.branch),
+            false => None,
+        }
     }
 }
 

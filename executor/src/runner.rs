@@ -195,9 +195,14 @@ impl Runner {
     }
 
     async fn unfinished(&self, session: &SessionId) -> Result<RunId, RunnerError> {
-        let record = self.store.session(session).await?;
-        let record = record.ok_or_else(|| RunnerError::NoCheckpoint(session.clone()))?;
-        let run = record.active.or(record.last);
+        let run = match self.store.session(session).await? {
+            Some(record) => record.active.or(record.last),
+            // A run without a session is its own: forks and replays are.
+            None => {
+                let head = self.store.head(&RunId::new(session.as_str())?).await?;
+                head.filter(|head| head.session.is_none()).map(|head| head.run)
+            }
+        };
         run.ok_or_else(|| RunnerError::NoCheckpoint(session.clone()))
     }
 

@@ -148,6 +148,7 @@ fn views(run: &RunId, record: &Record) -> Vec<StreamEvent> {
         Event::Claimed { .. }
         | Event::WorkerLost { .. }
         | Event::NodeStarted { .. }
+        | Event::NodeSlept { .. }
         | Event::StepRecorded { .. }
         | Event::NodeRouted { .. }
         | Event::BranchJoined { .. }

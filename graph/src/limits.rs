@@ -32,6 +32,8 @@ pub const FORK_JSON_LEVELS: usize = 4;
 pub const PROGRESS_JSON_LEVELS: usize = 12;
 /// Characters of an error text that is stored; longer ones are cut with a note.
 pub const ERROR_CHARS_MAX: usize = 4_096;
+/// Characters of an error's code; longer ones are cut.
+pub const ERROR_CODE_CHARS_MAX: usize = 128;
 /// Items of one batch that is written at once: a script holds Redis for about 11 µs an item.
 pub const BATCH_CHUNK: usize = 100;
 /// Items of one batch call.

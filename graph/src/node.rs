@@ -4,7 +4,9 @@ use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{Code, Gate, IntoUpdate, NodeContext, Refusal, State, Update};
+use crate::{
+    Code, Gate, IntoUpdate, NodeContext, Refusal, State, Update, limits::ERROR_CODE_CHARS_MAX,
+};
 
 /// A boxed future, as node functions and ports return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -13,7 +15,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub type NodeFunc =
     Arc<dyn Fn(NodeContext, State) -> BoxFuture<'static, Result<Update, NodeError>> + Send + Sync>;
 
-/// What may be done with a node or step whose outcome is unknown after a crash.
+/// What may be done with a node or step whose outcome is unknown: after a crash, a panic, a
+/// time-out, or an error that does not say that nothing happened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -151,7 +154,8 @@ impl NodeError {
         Self::made(message, ErrorKind::Retryable)
     }
 
-    /// The node runs again after `wait`, as its policy has attempts left.
+    /// The node runs again after `wait`, as its policy has attempts left. An unsafe node says with
+    /// it that its effect did not happen; any other error that is not permanent is asked about.
     pub fn retry_after(wait: Duration, message: impl fmt::Display) -> Self {
         Self::made(message, ErrorKind::RetryAfter(wait))
     }
@@ -169,7 +173,7 @@ impl NodeError {
     /// The same error under a code of the caller's, shown beside the message.
     #[must_use]
     pub fn with_code(mut self, code: impl Into<String>) -> Self {
-        self.code = code.into();
+        self.code = code.into().chars().take(ERROR_CODE_CHARS_MAX).collect();
         self
     }
 

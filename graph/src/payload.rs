@@ -7,6 +7,8 @@ use crate::{Code, Patch, Progress, Refusal, State, event::Origin};
 
 /// The version of the envelope that this program writes; it reads this one only.
 pub const ENVELOPE_VERSION: u32 = 1;
+/// What a newer program writes: a rollout mixes two neighbours.
+const NEXT_VERSION: u32 = ENVELOPE_VERSION + 1;
 
 /// What a run starts from: JSON, stored once beside the journal.
 ///
@@ -138,7 +140,8 @@ impl RunPayload {
     /// Reads a stored form.
     ///
     /// # Errors
-    /// `E_ENVELOPE_VERSION`, `E_UNKNOWN_FIELD` or `E_JSON`, with what was found.
+    /// `E_SCHEMA_NEWER` for what a newer program wrote; `E_ENVELOPE_VERSION`, `E_UNKNOWN_FIELD` or
+    /// `E_JSON`, with what was found.
     pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
         match serde_json::from_slice::<Self>(bytes) {
             Ok(payload) if payload.version == ENVELOPE_VERSION => Ok(payload),
@@ -157,7 +160,8 @@ impl RunPayload {
 }
 
 fn wrong_version(found: &Value) -> Refusal {
-    let found = crate::printable(&found.to_string(), 40);
-    let message = format!("is {found}; supported: {ENVELOPE_VERSION}");
-    Refusal::new(Code::EnvelopeVersion, "version", message)
+    let text = crate::printable(&found.to_string(), 40);
+    let message = format!("is {text}; supported: {ENVELOPE_VERSION}");
+    let code = if *found == NEXT_VERSION { Code::SchemaNewer } else { Code::EnvelopeVersion };
+    Refusal::new(code, "version", message)
 }

@@ -81,6 +81,7 @@ impl Update {
     }
 
     /// Goes on at `node`, one of the declared goto targets, in place of the node's edges.
+    /// A second, other target is the node's error: only a route can fork.
     #[must_use]
     pub fn goto(mut self, node: impl Into<String>) -> Self {
         self.goto.get_or_insert_default().push(node.into());

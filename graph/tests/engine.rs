@@ -24,6 +24,8 @@ mod joins;
 mod limits;
 #[path = "engine/properties.rs"]
 mod properties;
+#[path = "engine/retries.rs"]
+mod retries;
 #[path = "engine/routes.rs"]
 mod routes;
 #[path = "engine/scale.rs"]

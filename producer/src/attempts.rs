@@ -1,6 +1,8 @@
 //! The attempts of a run: one for each claim that wrote something, told from the journal.
 //!
 //! A claim that was handed back before it wrote leaves no trace and is no attempt.
+//! A worker that is refused as no longer the owner cannot write that either: its attempt ends as
+//! what took the run from it, which is a loss.
 
 use holdpoint_graph::{Event, Life, RunStatus, WorkerId};
 use holdpoint_storage::{Record, RunHead};
@@ -37,8 +39,6 @@ pub enum AttemptEnd {
     Released,
     /// The worker was lost; how that was seen.
     Lost(String),
-    /// The worker was no longer the owner.
-    Fenced,
     /// It goes on.
     Running,
 }
@@ -51,7 +51,6 @@ impl std::fmt::Display for AttemptEnd {
             Self::Rescheduled => "rescheduled",
             Self::Released => "released",
             Self::Lost(evidence) => return write!(f, "lost({evidence})"),
-            Self::Fenced => "fenced",
             Self::Running => "running",
         })
     }
@@ -134,6 +133,7 @@ impl Attempts {
             | Event::NodeCompleted { .. }
             | Event::NodeRouted { .. }
             | Event::NodeFailed { .. }
+            | Event::NodeSlept { .. }
             | Event::BranchJoined { .. }
             | Event::InterruptOpened { .. }
             | Event::InterruptAnswered { .. }

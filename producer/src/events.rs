@@ -145,6 +145,7 @@ fn fields(event: &Event) -> Result<Map<String, Value>, serde_json::Error> {
         | Event::NodeCompleted { .. }
         | Event::NodeRouted { .. }
         | Event::NodeFailed { .. }
+        | Event::NodeSlept { .. }
         | Event::BranchJoined { .. }
         | Event::InterruptReminded { .. }
         | Event::StateEdited { .. }
@@ -236,6 +237,7 @@ const fn is_checkpoint(event: &Event) -> bool {
         | Event::NodeCompleted { .. }
         | Event::NodeRouted { .. }
         | Event::NodeFailed { .. }
+        | Event::NodeSlept { .. }
         | Event::BranchJoined { .. }
         | Event::InterruptOpened { .. }
         | Event::InterruptAnswered { .. }

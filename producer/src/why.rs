@@ -182,6 +182,10 @@ fn scheduled(head: &RunHead, progress: &Progress, until_ms: i64) -> Told {
         let text = format!("attempt {attempt} of {node} is at {until}, after {code}: {message}");
         return told(Cause::Retrying, text, now);
     }
+    if let Some(asleep) = tasks.iter().find(|task| task.status == TaskStatus::Sleeping) {
+        let node = printable(&asleep.task.node, 80);
+        return told(Cause::Scheduled, format!("its node {node} sleeps until {until}"), now);
+    }
     told(Cause::Scheduled, format!("it is due at {until}"), now)
 }
 

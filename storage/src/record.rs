@@ -4,13 +4,19 @@
 //! namespace, the run, the number and everything in the record: a record that was altered, cut,
 //! moved to another place or copied from another run does not verify, and neither does any
 //! journal with one lost or doubled. Journals are decoded only through [`Chain`].
+//!
+//! A record of the next version was written by a newer program and is left to one; whatever else
+//! is not understood is damage.
 
-use holdpoint_graph::{Event, Namespace, Progress, RunId, fingerprint::base32};
+use holdpoint_graph::{Code, Event, Namespace, Progress, Refusal, RunId, fingerprint::base32};
 use serde::{Deserialize, Serialize};
 
 use crate::{ChainHash, StoreError};
 
 const VERSION: u8 = 1;
+/// What a newer program writes: a rollout mixes two neighbours. No single bit turns one number
+/// into the other.
+const NEXT_VERSION: u8 = VERSION + 1;
 const HASH_BYTES: usize = 16;
 const HEADER_BYTES: usize = 1 + 8 + 8 + HASH_BYTES;
 
@@ -99,14 +105,13 @@ impl Chain {
     /// Verifies and decodes the next record.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when it is not the record that belongs here.
+    /// [`StoreError::Corrupt`] when it is not the record that belongs here, `E_SCHEMA_NEWER` when a
+    /// newer program wrote it.
     pub fn decode(&mut self, record: &[u8]) -> Result<Record, StoreError> {
         let bad = |why: String| corrupt(&self.run, format!("event {}: {why}", self.seq));
         let header = record.get(..HEADER_BYTES).ok_or_else(|| bad("is cut short".to_owned()))?;
         let [version, rest @ ..] = header else { return Err(bad("is empty".to_owned())) };
-        if *version != VERSION {
-            return Err(bad(format!("has version {version}, this program reads {VERSION}")));
-        }
+        check_version(&self.run, &format!("event {}", self.seq), *version)?;
         let hash = self.next_hash(record);
         if rest.get(16..) != Some(&hash[..]) {
             return Err(bad("its hash does not verify".to_owned()));
@@ -159,7 +164,7 @@ impl Chain {
     /// Verifies and decodes a snapshot; the chain goes on behind it.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] when it is not a snapshot of this run.
+    /// As [`Chain::decode`].
     pub fn decode_snapshot(
         namespace: &Namespace,
         run: &RunId,
@@ -168,9 +173,7 @@ impl Chain {
         let bad = |why: String| corrupt(run, format!("snapshot: {why}"));
         let start = Self::start(namespace, run);
         let [version, rest @ ..] = record else { return Err(bad("is empty".to_owned())) };
-        if *version != VERSION {
-            return Err(bad(format!("has version {version}, this program reads {VERSION}")));
-        }
+        check_version(run, "snapshot", *version)?;
         let text = rest.get(HASH_BYTES..).ok_or_else(|| bad("is cut short".to_owned()))?;
         if rest.get(..HASH_BYTES) != Some(&start.snapshot_mac(text)[..]) {
             return Err(bad("its hash does not verify".to_owned()));
@@ -193,6 +196,18 @@ struct OwnedSnapshotBody {
     seq: u64,
     hash: String,
     progress: Progress,
+}
+
+fn check_version(run: &RunId, what: &str, version: u8) -> Result<(), StoreError> {
+    let why = format!("has version {version}, this program reads {VERSION}");
+    match version {
+        VERSION => Ok(()),
+        NEXT_VERSION => {
+            let why = format!("of run {run} {why}: use a newer one");
+            Err(Refusal::new(Code::SchemaNewer, what, why).into())
+        }
+        _ => Err(corrupt(run, format!("{what}: {why}"))),
+    }
 }
 
 fn corrupt(run: &RunId, why: String) -> StoreError {
@@ -221,4 +236,33 @@ fn from_hex(text: &str) -> Option<[u8; HASH_BYTES]> {
 #[must_use]
 pub fn meaning_hash(value: &serde_json::Value) -> String {
     base32(blake3::hash(&holdpoint_graph::json::to_bytes(value)).as_bytes(), 26)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record or a snapshot with a field that this program does not know, and a hash that fits.
+    #[test]
+    fn a_field_that_is_not_known_is_refused_by_name() {
+        let (namespace, run) = (Namespace::new("n").unwrap(), RunId::new("r").unwrap());
+        let mut chain = Chain::start(&namespace, &run);
+        let mut record = chain.clone().encode(1, 2, &Event::RunParked { wake_at_ms: None });
+        let text = br#"{"type":"run_parked","wake_at_ms":null,"news":1}"#;
+        record.truncate(HEADER_BYTES);
+        record.extend(text);
+        let hash = chain.next_hash(&record);
+        record[HEADER_BYTES - HASH_BYTES..HEADER_BYTES].copy_from_slice(&hash);
+        let error = chain.decode(&record).unwrap_err().to_string();
+        assert!(error.contains("news"), "{error}");
+
+        let snapshot = chain.encode_snapshot(&Progress::new());
+        let text = String::from_utf8(snapshot[1 + HASH_BYTES..].to_vec()).unwrap();
+        let text = text.replacen("\"phase\"", "\"news\":1,\"phase\"", 1).into_bytes();
+        let mut changed = vec![VERSION];
+        changed.extend(chain.snapshot_mac(&text));
+        changed.extend(text);
+        let error = Chain::decode_snapshot(&namespace, &run, &changed).unwrap_err().to_string();
+        assert!(error.contains("news"), "{error}");
+    }
 }

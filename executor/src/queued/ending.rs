@@ -1,15 +1,12 @@
 //! Ends that need no graph: expired, cancelled, crash loops, what cannot be read.
 
-use std::sync::Arc;
+use std::{fmt::Display, sync::Arc};
 
-use holdpoint_graph::{End, Event, Progress, Reason, ReasonCode};
-use holdpoint_storage::{CancelWish, Chain, Disposition, RunHead};
+use holdpoint_graph::{Code, End, Event, Progress, Reason, ReasonCode};
+use holdpoint_storage::{CancelWish, Chain, Disposition, RunHead, StoreError};
 
 use super::{Claimed, Outcome, QueuedExecutor, UNRESOLVED_WAIT_MS};
-use crate::{
-    ResolveError,
-    journal::{Journal, Loaded, Opening, Written},
-};
+use crate::journal::{Journal, Loaded, Opening, Written};
 
 /// How a run ends that has no way to go on.
 pub(super) enum Ending {
@@ -53,27 +50,27 @@ impl QueuedExecutor {
         None
     }
 
-    pub(super) async fn undecodable(&self, claimed: &Claimed, why: String) -> Outcome {
-        let reason = Reason { code: ReasonCode::Undecodable, message: why, node: None };
-        self.end_without_graph(claimed, Ending::Failed(reason)).await
-    }
-
-    /// No graph for it here: the run is offered again a little later.
-    pub(super) async fn put_off(&self, claimed: &Claimed, error: &ResolveError) -> Outcome {
-        tracing::warn!(run = %claimed.run.head.run, %error, "cannot execute the run");
-        let until_ms = claimed.time.now_ms().saturating_add(UNRESOLVED_WAIT_MS);
-        let Some((mut journal, progress)) = self.pen(claimed) else { return Outcome::GivenUp };
-        journal.push(Event::RunRescheduled { until_ms });
-        match journal.commit(&progress, Disposition::Reschedule { until_ms }).await {
-            Written::Done { .. } => Outcome::Rescheduled { until_ms },
-            Written::Cancelled => self.end_now(claimed, "a request").await,
-            Written::Fenced => Outcome::Fenced,
-            Written::GivenUp(_) => Outcome::GivenUp,
+    /// Something stored that this program cannot read. What a newer program wrote is left to one;
+    /// what is damaged ends the run, and its bytes stay.
+    pub(super) async fn unreadable(
+        &self,
+        claimed: &Claimed,
+        what: &str,
+        fault: &StoreError,
+    ) -> Outcome {
+        if fault.code() == Code::SchemaNewer {
+            return self.put_off(claimed, fault).await;
         }
+        let message = format!("{what}{fault}");
+        self.end_without_graph(claimed, undecodable(message)).await
     }
 
-    async fn end_now(&self, claimed: &Claimed, by: &str) -> Outcome {
-        self.end_without_graph(claimed, Ending::Cancelled(by.to_owned())).await
+    /// Not to be executed here: the run is offered again a little later.
+    pub(super) async fn put_off(&self, claimed: &Claimed, error: &(dyn Display + Sync)) -> Outcome {
+        let Some(pen) = self.pen(claimed) else { return Outcome::GivenUp };
+        let run = &claimed.run;
+        tracing::warn!(run = %run.head.run, %error, "cannot execute the run");
+        put_off_with(pen, claim_events(&run.head, &run.lease)).await
     }
 
     /// A pen that goes on behind the head, for writes that need no progress.
@@ -97,6 +94,28 @@ impl QueuedExecutor {
             journal.push(event);
         }
         end_with((journal, progress), ending).await
+    }
+}
+
+pub(super) fn undecodable(message: String) -> Ending {
+    Ending::Failed(Reason { code: ReasonCode::Undecodable, message, node: None })
+}
+
+/// Puts a run off and writes nothing to its journal, which would grow for as long as nobody can
+/// execute the run, and which this program may not know. `claims` are written if it was cancelled.
+pub(super) async fn put_off_with(
+    (mut journal, progress): (Journal, Progress),
+    claims: Vec<Event>,
+) -> Outcome {
+    let until_ms = journal.now_ms().saturating_add(UNRESOLVED_WAIT_MS);
+    match journal.commit(&progress, Disposition::Reschedule { until_ms }).await {
+        Written::Done { .. } => Outcome::Rescheduled { until_ms },
+        Written::Cancelled => {
+            claims.into_iter().for_each(|event| journal.push(event));
+            end_with((journal, progress), Ending::Cancelled("a request".to_owned())).await
+        }
+        Written::Fenced => Outcome::Fenced,
+        Written::GivenUp(_) => Outcome::GivenUp,
     }
 }
 

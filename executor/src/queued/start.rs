@@ -6,14 +6,14 @@ use std::{
 };
 
 use holdpoint_graph::{
-    Beginning, CompiledGraph, Engine, Event, InterruptKind, OnStale, Progress, Reason, ReasonCode,
-    RunId, RunPayload, State,
+    Beginning, Code, CompiledGraph, Engine, Event, InterruptKind, OnStale, Progress, Reason,
+    ReasonCode, RunId, RunPayload, State,
 };
 use holdpoint_storage::{ClaimedRun, RunHead, StoreError};
 
 use super::{
     Claimed, Outcome, QueuedExecutor,
-    ending::{Ending, claim_events, end_with},
+    ending::{Ending, claim_events, end_with, put_off_with, undecodable},
 };
 use crate::{
     config::ms,
@@ -48,7 +48,16 @@ impl QueuedExecutor {
             Ok(Some(ending)) => return end_with((journal, progress), ending).await,
             Err(error) => {
                 tracing::error!(run = %head.run, %error, "cannot read the session's state");
-                return Outcome::GivenUp;
+                let claims = claim_events(&head, &lease);
+                if error.is_retryable() {
+                    return Outcome::GivenUp;
+                }
+                if error.code() == Code::SchemaNewer {
+                    return put_off_with((journal, progress), claims).await;
+                }
+                claims.into_iter().for_each(|event| journal.push(event));
+                let ending = undecodable(format!("the session's last state: {error}"));
+                return end_with((journal, progress), ending).await;
             }
         }
         let facts = Facts {

@@ -10,12 +10,12 @@ impl RunLoop {
     /// Asks the engine, commits what must be durable first, and starts or leaves.
     pub(super) async fn decide(&mut self) -> Flow {
         let now_ms = self.journal.now_ms();
-        self.sleeping.retain(|_, until_ms| *until_ms > now_ms);
         let told = self.facts.control.told();
         if told.is_cancelled && self.running.is_empty() {
             return self.cancel("a request").await;
         }
-        let next = self.engine.next(&self.progress, now_ms);
+        let runs = |place: &[u32]| self.running.contains_key(place);
+        let next = self.engine.next_beside(&self.progress, now_ms, runs);
         match next {
             Next::Finished if self.running.is_empty() => self.finish().await,
             Next::Failed(reason) if self.running.is_empty() => self.fail(reason).await,
@@ -24,14 +24,12 @@ impl RunLoop {
                 self.rest(wake_at_ms, is_timer).await
             }
             Next::Wait { .. } => self.flush_results().await,
-            Next::Run(ready) => self.go_on(ready, now_ms).await,
+            Next::Run(fresh) => self.go_on(fresh, now_ms).await,
         }
     }
 
-    async fn go_on(&mut self, ready: Vec<TaskRef>, now_ms: i64) -> Flow {
+    async fn go_on(&mut self, fresh: Vec<TaskRef>, now_ms: i64) -> Flow {
         self.flush_results().await?;
-        let busy = self.busy();
-        let fresh: Vec<TaskRef> = ready.into_iter().filter(|task| !busy.contains(task)).collect();
         let told = self.facts.control.told();
         if told.is_cancelled {
             return Flow::Continue(());
@@ -45,11 +43,6 @@ impl RunLoop {
         }
         if self.facts.deadline_ms.is_some_and(|at| at <= now_ms) {
             return if self.running.is_empty() { self.expire().await } else { Flow::Continue(()) };
-        }
-        if fresh.is_empty() && self.running.is_empty() {
-            // Everything that could run sleeps.
-            let until_ms = self.sleeping.values().min().copied().unwrap_or(now_ms);
-            return self.put_off(until_ms).await;
         }
         for task in fresh {
             self.start(task).await?;
@@ -65,16 +58,6 @@ impl RunLoop {
 
     async fn flush_results(&mut self) -> Flow {
         if self.journal.has_result() { self.flush().await } else { Flow::Continue(()) }
-    }
-
-    /// The next time at which something happens by itself while nodes run.
-    pub(super) fn next_wake(&self) -> Option<i64> {
-        let retries = self.progress.tasks().into_iter().filter_map(|v| v.inner.retry_at_ms());
-        let deadlines = self.progress.open().filter_map(holdpoint_graph::Interrupt::wakes_at_ms);
-        let now_ms = self.facts.time.now_ms();
-        let later = |at: &i64| *at > now_ms;
-        let sleeps = self.sleeping.values().copied();
-        retries.chain(deadlines).chain(sleeps).filter(later).min()
     }
 
     async fn finish(&mut self) -> Flow {
@@ -111,8 +94,6 @@ impl RunLoop {
 
     /// Nothing can run: the run parks, or waits for a time.
     async fn rest(&mut self, wake_at_ms: Option<i64>, is_timer: bool) -> Flow {
-        let sleep = self.sleeping.values().min().copied();
-        let wake_at_ms = wake_at_ms.into_iter().chain(sleep).min();
         match (is_timer, wake_at_ms) {
             (true, Some(until_ms)) => self.put_off(until_ms).await,
             (_, wake_at_ms) => self.park(wake_at_ms).await,

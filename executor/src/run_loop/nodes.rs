@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdpoint_graph::{Effect, Event, NodeError, TaskInfo, TaskRef, Update};
+use holdpoint_graph::{Effect, Event, NodeError, TaskInfo, TaskRef, Update, limits::DELAY_MS_MAX};
 use holdpoint_storage::Random;
 use tokio_util::sync::CancellationToken;
 
@@ -62,7 +62,7 @@ impl RunLoop {
                 self.facts.session.as_ref().map_or(self.facts.run.as_str(), |s| s.as_str());
             tracer.start(session, &format!("node:{}", task.node), SpanKind::Node)
         });
-        self.running.insert(task, Running { dropped, span });
+        self.running.insert(task.branch.clone(), Running { task, dropped, span });
         Flow::Continue(())
     }
 
@@ -81,11 +81,11 @@ impl RunLoop {
     /// Does what a node asks of the loop. A task that is no longer running is not heard.
     pub(super) async fn command(&mut self, command: Command) -> Flow {
         match command {
-            Command::StepBegins { task, key, done } if self.running.contains_key(&task) => {
+            Command::StepBegins { task, key, done } if self.is_running(&task) => {
                 self.begin_unsafe(&task, Some(key)).await?;
                 let _ = done.send(());
             }
-            Command::StepEnds { task, key, value, done } if self.running.contains_key(&task) => {
+            Command::StepEnds { task, key, value, done } if self.is_running(&task) => {
                 self.apply(Event::StepRecorded { task, key, value });
                 self.flush().await?;
                 let _ = done.send(());
@@ -96,7 +96,8 @@ impl RunLoop {
                 self.apply(event);
             }
             Command::Sleep { task, until_ms } if self.drop_one(&task) => {
-                self.sleeping.insert(task, until_ms);
+                let until_ms = until_ms.min(self.journal.now_ms().saturating_add(DELAY_MS_MAX));
+                self.apply(Event::NodeSlept { task, until_ms });
             }
             Command::Emit { task, value } => {
                 self.facts.listeners.partial(&self.facts.run, &task.node, &value);
@@ -118,7 +119,7 @@ impl RunLoop {
 
     /// Drops the attempt of a task that asked or sleeps. False: it is not running.
     fn drop_one(&mut self, task: &TaskRef) -> bool {
-        let Some(running) = self.running.remove(task) else { return false };
+        let Some(running) = self.no_longer_running(task) else { return false };
         running.dropped.cancel();
         self.end_span(running.span, None);
         true
@@ -129,7 +130,7 @@ impl RunLoop {
         while let Ok(command) = self.commands.1.try_recv() {
             self.command(command).await?;
         }
-        let Some(running) = self.running.remove(&task) else { return Flow::Continue(()) };
+        let Some(running) = self.no_longer_running(&task) else { return Flow::Continue(()) };
         let result = match ended {
             Ended::Dropped => return Flow::Continue(()),
             Ended::Returned(result) => result
@@ -144,8 +145,13 @@ impl RunLoop {
         Flow::Continue(())
     }
 
-    /// A failed attempt: again after a wait, or for good.
+    /// A failed attempt: again after a wait, for good, or asked about.
     fn failed(&mut self, task: &TaskRef, error: &NodeError) {
+        let doubts = self.engine.doubt(&mut self.progress, task, error, self.journal.now_ms());
+        if !doubts.is_empty() {
+            doubts.into_iter().for_each(|event| self.journal.push(event));
+            return;
+        }
         let attempt = self.progress.task(task).map_or(1, holdpoint_graph::Task::attempt);
         let policy = self.engine.graph().node(&task.node).map(holdpoint_graph::Node::retry);
         let policy = policy.unwrap_or_default();
@@ -153,7 +159,7 @@ impl RunLoop {
         let wait: Option<Duration> =
             may_retry.then(|| error.wait().unwrap_or_else(|| policy.wait(attempt, Random.unit())));
         let now_ms = self.journal.now_ms();
-        let retry_at_ms = wait.map(|wait| now_ms.saturating_add(ms(wait)));
+        let retry_at_ms = wait.map(|wait| now_ms.saturating_add(ms(wait).min(DELAY_MS_MAX)));
         tracing::info!(
             run = %self.facts.run, node = %task.node, attempt, error = %error,
             retries = retry_at_ms.is_some(), "node failed"

@@ -10,9 +10,9 @@ use holdpoint_graph::{
     RunPayload, RunStatus, SessionId, State,
 };
 use holdpoint_storage::{
-    Address, Chain, ClaimRequest, ClaimedRun, Clock as _, EnqueueReply, Enqueued, IfBusy, Lane,
-    NewRun, Random, RunHead, SignalRecord, SignalReply, SignalRequest, Store, SystemClock, When,
-    meaning_hash,
+    Address, Chain, ClaimRequest, ClaimedRun, Claims, Clock as _, EnqueueReply, Enqueued, IfBusy,
+    Lane, NewRun, Random, RunHead, SignalRecord, SignalReply, SignalRequest, Store, SystemClock,
+    When, meaning_hash,
 };
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore};
@@ -58,7 +58,7 @@ impl Log {
 }
 
 impl Bench {
-    fn new(store: Arc<dyn Store>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         let config = ExecutorConfig::default();
         Self { store, graphs: GraphSet::new(), config, log: Log::default() }
     }
@@ -142,20 +142,30 @@ impl Bench {
 
     /// Claims one run as `worker`.
     pub(crate) async fn claim(&self, worker: &str) -> Option<Claimed> {
+        let sent = SystemClock.monotonic();
+        let claims = self.claims(worker, 1).await;
+        let time = Arc::new(StoreTime::new(Arc::new(SystemClock), claims.now_ms));
+        let run: ClaimedRun = claims.runs.into_iter().next()?;
+        Some(Claimed { run, control: Control::new(sent + self.config.hold()), time })
+    }
+
+    async fn claims(&self, worker: &str, max: usize) -> Claims {
         let request = ClaimRequest {
             worker: holdpoint_graph::WorkerId::new(worker).unwrap(),
             nonce: Random.nonce(),
             lanes: self.lanes(),
-            max: 1,
+            max,
             lease_ms: self.config.lease_ms(),
             oldest_first: false,
             bytes_max: 1 << 20,
         };
-        let sent = SystemClock.monotonic();
-        let claims = self.store.claim(&request).await.unwrap();
-        let time = Arc::new(StoreTime::new(Arc::new(SystemClock), claims.now_ms));
-        let run: ClaimedRun = claims.runs.into_iter().next()?;
-        Some(Claimed { run, control: Control::new(sent + self.config.hold()), time })
+        self.store.claim(&request).await.unwrap()
+    }
+
+    /// Claims what there is as `worker`, up to a hundred, and says when.
+    pub(crate) async fn claim_all(&self, worker: &str) -> Vec<(RunId, i64)> {
+        let claims = self.claims(worker, 100).await;
+        claims.runs.into_iter().map(|run| (run.head.run, claims.now_ms)).collect()
     }
 
     pub(crate) fn executor(&self) -> QueuedExecutor {

@@ -16,8 +16,9 @@ use crate::{
     nodes::{line, logged},
 };
 
-/// Executes one claim with a store that hangs at a commit, and kills the worker there.
-async fn die_at_commit(bench: &Bench, number: u64, fault: Fault) {
+/// Executes one claim with a store that hangs at a commit, and kills the worker there, or when it
+/// has ended before.
+pub(crate) async fn die_at_commit(bench: &Bench, number: u64, fault: Fault) {
     let faulty = FaultyStore::new(bench.store.clone(), move |name, at| {
         if name == "commit" && at == number { fault } else { Fault::Pass }
     });
@@ -29,7 +30,7 @@ async fn die_at_commit(bench: &Bench, number: u64, fault: Fault) {
             Fault::HangAfter => faulty.done("commit"),
             _ => faulty.count("commit"),
         };
-        (reached >= number).then_some(())
+        (reached >= number || working.is_finished()).then_some(())
     })
     .await;
     working.abort();

@@ -46,7 +46,7 @@ pub(crate) async fn redrive(bench: &Bench, run: &RunId) {
     assert!(matches!(reply, AppendReply::Done { status: RunStatus::Queued, .. }), "{reply:?}");
 }
 
-async fn cancel(bench: &Bench, run: &RunId) -> AppendReply {
+pub(crate) async fn cancel(bench: &Bench, run: &RunId) -> AppendReply {
     let event = Event::RunCancelled { by: "ann".to_owned() };
     append(bench, run, &event, AppendKind::Cancel { rollback: false }).await
 }
@@ -156,7 +156,7 @@ async fn a_broken_payload_fails_after_one_claim() {
     on_each_store(async |mut bench: Bench| {
         let log = bench.log();
         bench.add(line("line", &["a"], &log).compile().unwrap());
-        for bytes in [&b"\xff\xfe"[..], b"{}", b"{\"version\":2}", b"{\"version\":1,\"odd\":1}"] {
+        for bytes in [&b"\xff\xfe"[..], b"{}", b"{\"version\":7}", b"{\"version\":1,\"odd\":1}"] {
             let mut new = Bench::new_run("line", json!({}));
             new.payload = bytes.to_vec();
             let run = new.run.clone();

@@ -67,7 +67,7 @@ impl Overlay {
         let mut marks: BTreeMap<String, Mark> = done.collect();
         progress.visit_tasks(|_, task, status| {
             let mark = match status {
-                TaskStatus::Ready | TaskStatus::Retrying => Mark::Current,
+                TaskStatus::Ready | TaskStatus::Retrying | TaskStatus::Sleeping => Mark::Current,
                 TaskStatus::Asked => Mark::Asked,
                 TaskStatus::Unrouted | TaskStatus::Failed => Mark::Failed,
             };

@@ -6,7 +6,8 @@ use crate::{Progress, Reason, ReasonCode, Task, TaskRef, TaskStatus};
 /// What a run does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// These tasks may run, in the order of their branches; some may run already.
+    /// These tasks may run, in the order of their branches. None are named when all that may run
+    /// run already.
     Run(Vec<TaskRef>),
     /// Nothing may run before an answer comes, or this time (ms since 1970).
     Wait {
@@ -22,46 +23,59 @@ pub enum Next {
 }
 
 impl Engine {
-    /// What the run does next; `now_ms` is the store's time.
+    /// What the run does next, when nothing runs; `now_ms` is the store's time.
     #[must_use]
     pub fn next(&self, progress: &Progress, now_ms: i64) -> Next {
+        self.next_beside(progress, now_ms, |_| false)
+    }
+
+    /// [`Engine::next`] beside the tasks that run already: those at the places that `runs` knows.
+    /// They count as tasks that may run, and are not named.
+    #[must_use]
+    pub fn next_beside(
+        &self,
+        progress: &Progress,
+        now_ms: i64,
+        runs: impl Fn(&[u32]) -> bool,
+    ) -> Next {
         if progress.has_arrived() {
             return Next::Finished;
         }
-        let (mut ready, mut failed, mut has_router) = (Vec::new(), None, false);
+        // Of more tasks than steps only the first run, so that a run never ends over its limit.
+        let mut left = progress.max_steps().saturating_sub(progress.steps());
+        let (mut fresh, mut failed, mut first, mut may_any) = (Vec::new(), None, None, false);
         let mut is_router = self.asked_of(crate::Node::is_router);
         let mut wake_at_ms = progress.open().filter_map(crate::Interrupt::wakes_at_ms).min();
         progress.visit_tasks(|branch, inner, status| match status {
             TaskStatus::Failed | TaskStatus::Unrouted => failed = failed.or(Some(inner)),
             TaskStatus::Asked => {}
-            TaskStatus::Retrying if inner.retry_at_ms().is_some_and(|at| at > now_ms) => {
-                wake_at_ms = wake_at_ms.into_iter().chain(inner.retry_at_ms()).min();
+            TaskStatus::Retrying | TaskStatus::Sleeping
+                if inner.starts_at_ms().is_some_and(|at| at > now_ms) =>
+            {
+                wake_at_ms = wake_at_ms.into_iter().chain(inner.starts_at_ms()).min();
             }
-            TaskStatus::Ready | TaskStatus::Retrying => {
+            TaskStatus::Ready | TaskStatus::Retrying | TaskStatus::Sleeping => {
+                first = first.or(Some(inner));
                 let is_router = is_router(inner.node());
-                has_router |= is_router;
-                ready.push((inner.name(branch), is_router));
+                let may_run = is_router || left > 0;
+                left = left.saturating_sub(u64::from(!is_router));
+                may_any |= may_run;
+                if may_run && !runs(branch) {
+                    fresh.push(inner.name(branch));
+                }
             }
         });
         if let Some(task) = failed {
             return Next::Failed(failed_for_good(task));
         }
-        if progress.is_held() || ready.is_empty() {
+        let Some(first) = first.filter(|_| !progress.is_held()) else {
             let is_timer = progress.open().next().is_none();
             return Next::Wait { wake_at_ms, is_timer };
-        }
-        let left = progress.max_steps().saturating_sub(progress.steps());
-        if left == 0 && !has_router {
-            return Next::Failed(step_limit(progress, ready.first().map(|(task, _)| task)));
-        }
-        // Of more tasks than steps only the first run, so that a run never ends over its limit.
-        let mut left = usize::try_from(left).unwrap_or(usize::MAX);
-        let may_run = |(task, is_router): (TaskRef, bool)| {
-            let may_run = is_router || left > 0;
-            left = left.saturating_sub(usize::from(!is_router));
-            may_run.then_some(task)
         };
-        Next::Run(ready.into_iter().filter_map(may_run).collect())
+        match may_any {
+            true => Next::Run(fresh),
+            false => Next::Failed(step_limit(progress, first)),
+        }
     }
 
     /// A question about nodes by id; of equal nodes one after another, as in a wide fork, only
@@ -93,7 +107,7 @@ fn failed_for_good(task: &Task) -> Reason {
     Reason { code: ReasonCode::NodeError, message, node: Some(task.node().to_owned()) }
 }
 
-fn step_limit(progress: &Progress, next: Option<&TaskRef>) -> Reason {
+fn step_limit(progress: &Progress, next: &Task) -> Reason {
     let mut rounds: Vec<(&String, &u32)> = progress.visits().iter().collect();
     rounds.sort_by_key(|(_, visits)| std::cmp::Reverse(**visits));
     let rounds: Vec<String> =
@@ -103,5 +117,5 @@ fn step_limit(progress: &Progress, next: Option<&TaskRef>) -> Reason {
         progress.max_steps(),
         rounds.join(", ")
     );
-    Reason { code: ReasonCode::StepLimit, message, node: next.map(|task| task.node.clone()) }
+    Reason { code: ReasonCode::StepLimit, message, node: Some(next.node().to_owned()) }
 }

@@ -22,7 +22,7 @@ impl Engine {
         if let Some((code, why)) = update.fault {
             return Err(NodeError::permanent(why).with_code(code.as_str()));
         }
-        let goto = update.goto.map(|targets| self.goto(node, &targets)).transpose()?;
+        let goto = update.goto.map(|targets| Self::goto(node, &targets)).transpose()?;
         if goto.is_none() && self.graph.edges_from(&task.node).is_empty() {
             let text = "the node has no edges and returned no goto";
             return Err(NodeError::permanent(text));
@@ -38,7 +38,7 @@ impl Engine {
         Ok((patches, goto))
     }
 
-    fn goto(&self, node: &Node, targets: &[String]) -> Result<Routing, NodeError> {
+    fn goto(node: &Node, targets: &[String]) -> Result<Routing, NodeError> {
         let declared = &node.options.goto;
         let target = |said: &String| {
             declared.iter().find(|goto| goto.said == *said).map(|goto| goto.target.as_str())
@@ -48,9 +48,16 @@ impl Engine {
             let names = names.join(", ");
             NodeError::permanent(format!("goto {said:?} is not among the targets [{names}]"))
         };
-        let found: Result<Vec<&str>, NodeError> =
-            targets.iter().map(|said| target(said).ok_or_else(|| undeclared(said))).collect();
-        Ok(self.fork_or_one(&found?))
+        let mut found = targets.iter().map(|said| target(said).ok_or_else(|| undeclared(said)));
+        let first = found.next().unwrap_or(Ok(END))?;
+        match found.find(|other| !matches!(other, Ok(other) if *other == first)) {
+            None => Ok(Routing::To(first.to_owned())),
+            Some(other) => Err(NodeError::permanent(format!(
+                "goto {first:?} and goto {:?}: a node goes on at one place; to go on at several \
+                 give it a route that answers a list",
+                other?
+            ))),
+        }
     }
 
     /// The routing to some declared targets: one is no fork, a double counts once.

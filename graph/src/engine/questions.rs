@@ -2,8 +2,8 @@
 
 use super::Engine;
 use crate::{
-    Event, Interrupt, InterruptId, InterruptKind, Progress, Question, Task, TaskRef, TaskStatus,
-    fingerprint::of_parts,
+    Event, Interrupt, InterruptId, InterruptKind, NodeError, Progress, Question, Task, TaskRef,
+    TaskStatus, fingerprint::of_parts,
 };
 
 impl Engine {
@@ -79,32 +79,65 @@ impl Engine {
     /// # Panics
     /// Never: the events are made of the progress they are applied to.
     pub fn recover(&self, progress: &mut Progress, now_ms: i64) -> Vec<Event> {
-        let mut events = Vec::new();
-        if !progress.is_active() {
-            return events;
-        }
-        for view in progress.tasks() {
-            let is_open = view.status == TaskStatus::Asked;
-            for step in view.inner.begun().iter().filter(|_| !is_open) {
-                let key = format!("uncertain {}", step.as_deref().unwrap_or_default());
-                let key = format!("{key} {}", progress.counters().lost_workers);
-                let id = self.interrupt_id(progress, &view.task, &key);
-                let name = match step {
-                    Some(step) => format!("{}/{step}", view.task.node),
-                    None => view.task.node.clone(),
-                };
-                let interrupt = Interrupt {
-                    task: Some(view.task.clone()),
-                    key: step.clone(),
-                    ..Interrupt::uncertain(id, &name).opened_at(now_ms)
-                };
-                events.push(Event::InterruptOpened { interrupt });
+        let mut open: Vec<(TaskRef, Vec<Option<String>>)> = Vec::new();
+        let is_active = progress.is_active();
+        progress.visit_tasks(|branch, inner, status| {
+            if is_active && status != TaskStatus::Asked && !inner.begun().is_empty() {
+                open.push((inner.name(branch), inner.begun().to_vec()));
             }
-        }
-        for event in &events {
-            progress.apply(event).expect("the task is live");
+        });
+        let mut events = Vec::new();
+        for (task, begun) in open {
+            events.extend(self.uncertain(progress, &task, &begun, ("its worker was lost", now_ms)));
         }
         events
+    }
+
+    /// The questions about what is unsafe and began in an attempt that failed, when nobody can say
+    /// that nothing happened. An error that asks for a wait says so, and a permanent one repeats
+    /// nothing: for these, and for a task without unsafe effects under way, there are none.
+    ///
+    /// # Panics
+    /// Never: the events are made of the progress they are applied to.
+    pub fn doubt(
+        &self,
+        progress: &mut Progress,
+        task: &TaskRef,
+        error: &NodeError,
+        now_ms: i64,
+    ) -> Vec<Event> {
+        let begun = progress.task(task).map(|live| live.begun().to_vec()).unwrap_or_default();
+        if begun.is_empty() || error.is_permanent() || error.wait().is_some() {
+            return Vec::new();
+        }
+        let why = format!("it failed: {}", crate::printable(error.message(), 400));
+        self.uncertain(progress, task, &begun, (&why, now_ms))
+    }
+
+    fn uncertain(
+        &self,
+        progress: &mut Progress,
+        task: &TaskRef,
+        begun: &[Option<String>],
+        (why, now_ms): (&str, i64),
+    ) -> Vec<Event> {
+        let ask = |step: &Option<String>| {
+            let key = format!("uncertain {}", step.as_deref().unwrap_or_default());
+            let id = self.interrupt_id(progress, task, &format!("{key} {}", progress.seq()));
+            let name = match step {
+                Some(step) => format!("{}/{step}", task.node),
+                None => task.node.clone(),
+            };
+            let interrupt = Interrupt {
+                task: Some(task.clone()),
+                key: step.clone(),
+                ..Interrupt::uncertain(id, &name, why).opened_at(now_ms)
+            };
+            let event = Event::InterruptOpened { interrupt };
+            progress.apply(&event).expect("the task is live");
+            event
+        };
+        begun.iter().map(ask).collect()
     }
 
     /// The question whether a run that has not moved for `idle_ms` may go on.

@@ -18,7 +18,7 @@ use crate::{Answer, Effect, Fingerprint, GraphId, Interrupt, InterruptId, Patch,
 
 /// One event of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Event {
     /// The run began.
     RunStarted {
@@ -102,6 +102,13 @@ pub enum Event {
         /// When it runs again; none when it does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_at_ms: Option<i64>,
+    },
+    /// A node sleeps: its attempt was ended on purpose, and it starts again then.
+    NodeSlept {
+        /// The task.
+        task: TaskRef,
+        /// When it starts again.
+        until_ms: i64,
     },
     /// The branches of a fork met.
     BranchJoined {
@@ -214,6 +221,7 @@ impl Event {
             Self::NodeCompleted { .. } => "node_completed",
             Self::NodeRouted { .. } => "node_routed",
             Self::NodeFailed { .. } => "node_failed",
+            Self::NodeSlept { .. } => "node_slept",
             Self::BranchJoined { .. } => "branch_joined",
             Self::InterruptOpened { .. } => "interrupt_opened",
             Self::InterruptAnswered { .. } => "interrupt_answered",
@@ -238,6 +246,7 @@ impl Event {
             | Self::NodeCompleted { .. }
             | Self::NodeRouted { .. }
             | Self::NodeFailed { .. }
+            | Self::NodeSlept { .. }
             | Self::BranchJoined { .. }
             | Self::InterruptOpened { .. }
             | Self::InterruptAnswered { .. }

@@ -34,6 +34,7 @@ impl Progress {
             | Event::NodeCompleted { .. }
             | Event::NodeRouted { .. }
             | Event::NodeFailed { .. }
+            | Event::NodeSlept { .. }
             | Event::BranchJoined { .. }
             | Event::InterruptOpened { .. }
             | Event::InterruptAnswered { .. }
@@ -64,9 +65,8 @@ impl Progress {
                 self.max_steps = *max_steps;
                 self.begin(begin)?;
             }
-            // A worker that has no graph for the run puts it off without looking into it.
-            Event::Claimed { .. } | Event::RunRescheduled { .. } => {}
-            Event::RunParked { .. } => self.suspend(),
+            // What the run's owners did says nothing about what its nodes did.
+            Event::Claimed { .. } | Event::RunParked { .. } | Event::RunRescheduled { .. } => {}
             Event::WorkerLost { .. } => self.counters.lost_workers += 1,
             Event::NodeStarted { task, step, .. } => {
                 self.waiting_mut(task)?.begun.push(step.clone());
@@ -87,6 +87,7 @@ impl Progress {
                 self.counters.node_errors += 1;
                 self.waiting_mut(task)?.fail(error, *retry_at_ms);
             }
+            Event::NodeSlept { task, until_ms } => self.waiting_mut(task)?.sleep(*until_ms),
             Event::BranchJoined { branch, patches } => {
                 self.write(branch, patches)?;
                 self.join(branch)?;
@@ -112,20 +113,6 @@ impl Progress {
             Event::Redriven { max_steps, .. } => self.redrive(*max_steps),
         }
         Ok(())
-    }
-
-    /// The run was parked by its owner, who had asked about everything uncertain and under whom
-    /// nothing ran any more: nodes that had begun and sleep or ask ended on purpose.
-    fn suspend(&mut self) {
-        let is_uncertain = |open: &&Interrupt| open.kind == InterruptKind::Uncertain;
-        let uncertain = self.open.values().filter(is_uncertain).filter_map(|o| o.task.as_ref());
-        let uncertain: Vec<(String, u32)> =
-            uncertain.map(|task| (task.node.clone(), task.visit)).collect();
-        each_task(&mut self.flow, &mut |task| {
-            if !uncertain.iter().any(|(node, visit)| *node == task.node && *visit == task.visit) {
-                task.suspend();
-            }
-        });
     }
 
     fn begin(&mut self, begin: &Beginning) -> Result<(), String> {

@@ -33,6 +33,7 @@ pub struct EngineError {
 
 /// State and position of a run after some number of its events.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Progress {
     seq: u64,
     graph: Option<GraphId>,
@@ -251,6 +252,18 @@ impl Progress {
             visit(branch, inner, inner.status(asked.contains(branch)));
         };
         visit_tasks(&self.flow, &mut Vec::new(), &mut each);
+    }
+
+    /// When a task next starts again by itself, or a question answers itself, after `now_ms`.
+    #[must_use]
+    pub fn next_due_ms(&self, now_ms: i64) -> Option<i64> {
+        let mut due = self.open.values().filter_map(Interrupt::wakes_at_ms);
+        let mut next = due.by_ref().filter(|at| *at > now_ms).min();
+        visit_tasks(&self.flow, &mut Vec::new(), &mut |_, inner| {
+            let at = inner.starts_at_ms().filter(|at| inner.is_waiting() && *at > now_ms);
+            next = next.into_iter().chain(at).min();
+        });
+        next
     }
 
     /// A live task.

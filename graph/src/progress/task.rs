@@ -7,6 +7,7 @@ use crate::{Answer, Failure, InterruptId, TaskRef};
 
 /// One coming of the run to a node.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Task {
     pub(super) node: String,
     pub(super) visit: u32,
@@ -14,6 +15,8 @@ pub struct Task {
     pub(super) failures: u32,
     pub(super) error: Option<Failure>,
     pub(super) retry_at_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) sleeps_until_ms: Option<i64>,
     pub(super) answer: Option<Answer>,
     pub(super) calls: Vec<Call>,
     pub(super) begun: Vec<Option<String>>,
@@ -62,6 +65,8 @@ pub enum TaskStatus {
     Asked,
     /// It waits to run again after an error.
     Retrying,
+    /// It sleeps, and starts again when its time has come.
+    Sleeping,
     /// Its node is done and its route failed.
     Unrouted,
     /// It failed for good.
@@ -110,6 +115,12 @@ impl Task {
     pub const fn retry_at_ms(&self) -> Option<i64> {
         self.retry_at_ms
     }
+
+    /// When the task starts again by itself: after an error, or after a sleep.
+    #[must_use]
+    pub fn starts_at_ms(&self) -> Option<i64> {
+        self.sleeps_until_ms.max(self.retry_at_ms)
+    }
 }
 
 /// A task with its place.
@@ -134,6 +145,7 @@ impl Task {
             TaskPhase::Failed => TaskStatus::Failed,
             TaskPhase::Unrouted(_) => TaskStatus::Unrouted,
             TaskPhase::Waiting if is_asked => TaskStatus::Asked,
+            TaskPhase::Waiting if self.sleeps_until_ms.is_some() => TaskStatus::Sleeping,
             TaskPhase::Waiting if self.retry_at_ms.is_some() => TaskStatus::Retrying,
             TaskPhase::Waiting => TaskStatus::Ready,
         }
@@ -185,6 +197,7 @@ impl Task {
         self.failures += 1;
         self.error = Some(error.clone());
         self.retry_at_ms = retry_at_ms;
+        self.sleeps_until_ms = None;
         self.begun.clear();
         if retry_at_ms.is_none() {
             self.phase = TaskPhase::Failed;
@@ -200,14 +213,22 @@ impl Task {
         self.calls.retain(is_kept);
         self.failures = 0;
         self.retry_at_ms = None;
+        self.sleeps_until_ms = None;
         if self.phase == TaskPhase::Failed {
             self.phase = TaskPhase::Waiting;
         }
     }
 
+    /// The node sleeps. An error before its sleep is over with.
+    pub(super) fn sleep(&mut self, until_ms: i64) {
+        self.suspend();
+        self.sleeps_until_ms = Some(until_ms);
+    }
+
     /// The node itself is suspended: its owner ended it on purpose, so that its next start is no
     /// repetition. Steps that began stay begun.
     pub(super) fn suspend(&mut self) {
+        self.sleeps_until_ms = None;
         self.begun.retain(Option::is_some);
     }
 }

@@ -156,14 +156,31 @@ fn an_unsafe_node_that_asks_is_not_uncertain_afterwards() {
     assert_eq!(run.value("answer"), json!(1));
 }
 
+/// However the run lost its owner while the node slept.
 #[test]
-fn an_unsafe_node_that_sleeps_while_the_run_is_parked_is_not_uncertain_afterwards() {
-    let mut run = Driver::start(&unsafe_node(), json!({}));
-    run.begin(&task(&run));
-    run.apply(Event::RunParked { wake_at_ms: Some(9_000) });
-    run.recover();
-    assert_eq!(run.open(), []);
-    assert_eq!(run.run_to_end().walked(), "charge c");
+fn an_unsafe_node_that_sleeps_is_not_uncertain_afterwards() {
+    for rest in [
+        Event::RunParked { wake_at_ms: Some(9_000) },
+        Event::RunRescheduled { until_ms: 9_000 },
+        Event::WorkerLost {
+            worker: holdpoint_graph::WorkerId::new("w").unwrap(),
+            epoch: 1,
+            claimed_at_ms: 0,
+            lost_at_ms: 1,
+            evidence: "signal 9".to_owned(),
+        },
+    ] {
+        let mut run = Driver::start(&unsafe_node(), json!({}));
+        let task = task(&run);
+        run.begin(&task);
+        run.apply(Event::NodeSlept { task, until_ms: 9_000 });
+        run.apply(rest);
+        run.recover();
+        assert_eq!(run.open(), []);
+        assert_eq!(run.next(), Next::Wait { wake_at_ms: Some(9_000), is_timer: true });
+        run.now_ms = 9_000;
+        assert_eq!(run.run_to_end().walked(), "charge c");
+    }
 }
 
 /// A worker without the graph puts a run off before anybody has looked what its last owner began.

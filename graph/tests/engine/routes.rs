@@ -133,14 +133,11 @@ fn a_route_is_part_of_the_event_and_never_asked_twice() {
     assert_eq!(tasks.first().unwrap().node, "b");
 }
 
-/// a may goto b or END, and has an edge to c.
-fn goto(target: Option<&'static str>) -> Driver {
+/// a may goto b or END, and has an edge to c; it says these targets.
+fn goto(targets: &'static [&'static str]) -> Driver {
     let node = move |_: NodeContext, _: State| async move {
         let update = Update::new().set("path", "a");
-        Ok::<_, NodeError>(match target {
-            Some(target) => update.goto(target),
-            None => update,
-        })
+        Ok::<_, NodeError>(targets.iter().fold(update, |update, target| update.goto(*target)))
     };
     let graph = StateGraph::new("g")
         .with_schema(lists())
@@ -158,14 +155,26 @@ fn goto(target: Option<&'static str>) -> Driver {
 
 #[test]
 fn a_goto_goes_where_it_is_declared() {
-    assert_eq!(goto(Some("b")).run_to_end().walked(), "a b");
-    assert_eq!(goto(Some(END)).run_to_end().walked(), "a");
-    assert_eq!(goto(None).run_to_end().walked(), "a c");
+    assert_eq!(goto(&["b"]).run_to_end().walked(), "a b");
+    assert_eq!(goto(&[END]).run_to_end().walked(), "a");
+    assert_eq!(goto(&[]).run_to_end().walked(), "a c");
+}
+
+/// Neither of two gotos is chosen silently, and no fork comes of them; one said twice is one.
+#[test]
+fn two_gotos_are_the_nodes_error() {
+    for targets in [&["b", END], &[END, "b"], &["b", "ghost"]] {
+        let mut run = goto(targets);
+        let reason = run.run_to_failure();
+        assert!(reason.message.contains("goto"), "{}", reason.message);
+        assert_eq!(run.walked(), "");
+    }
+    assert_eq!(goto(&["b", "b"]).run_to_end().walked(), "a b");
 }
 
 #[test]
 fn an_undeclared_goto_is_the_nodes_error_and_writes_nothing() {
-    let mut run = goto(Some("c"));
+    let mut run = goto(&["c"]);
     let reason = run.run_to_failure();
     assert!(reason.message.contains("\"c\""), "{}", reason.message);
     assert_eq!(run.walked(), "");
