@@ -36,7 +36,8 @@ impl Live {
             Event::InterruptOpened { interrupt } => {
                 let text = format!("? {}", printable(&interrupt.question, 300));
                 let mut text = paint.yellow(&text);
-                for command in show::answers(run.as_str(), &InterruptView::from(interrupt)) {
+                for command in show::answers(run.as_str(), &InterruptView::from(interrupt.as_ref()))
+                {
                     text.push_str(&format!("\n              {}", self.asker.command(&command)));
                 }
                 text

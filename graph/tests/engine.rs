@@ -24,6 +24,8 @@ mod joins;
 mod limits;
 #[path = "engine/properties.rs"]
 mod properties;
+#[path = "engine/reading.rs"]
+mod reading;
 #[path = "engine/retries.rs"]
 mod retries;
 #[path = "engine/routes.rs"]

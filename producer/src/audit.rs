@@ -103,7 +103,7 @@ impl Producer {
             };
             match &record.event {
                 Event::InterruptOpened { interrupt } => {
-                    open.push(interrupt.clone());
+                    open.push(interrupt.as_ref().clone());
                     rows.push(row(AuditAct::Opened, Some(interrupt)));
                 }
                 Event::InterruptReminded { interrupt, .. } => {

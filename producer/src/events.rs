@@ -109,7 +109,9 @@ fn fields(event: &Event) -> Result<Map<String, Value>, serde_json::Error> {
     match event {
         Event::InterruptOpened { interrupt } => {
             fields.remove("interrupt");
-            if let Value::Object(shown) = serde_json::to_value(InterruptView::from(interrupt))? {
+            if let Value::Object(shown) =
+                serde_json::to_value(InterruptView::from(interrupt.as_ref()))?
+            {
                 fields.extend(shown);
             }
         }

@@ -1,8 +1,8 @@
 //! Answers: to an open question, or to a gate that is yet to open.
 
 use holdpoint_graph::{
-    Answer, Ballot, Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId,
-    check_answer, printable,
+    Ballot, Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId, check_answer,
+    printable,
 };
 use holdpoint_storage::{
     Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
@@ -201,7 +201,7 @@ impl Producer {
             }
             ([], Address::Only) => Err(no_question(head)),
             ([one], _) => {
-                let answer = answer_of(record);
+                let answer = record.to_answer();
                 let ballot = match &one.asked {
                     Some(asked) => {
                         asked.check(&answer)?;
@@ -379,18 +379,6 @@ pub(crate) fn no_question(head: &RunHead) -> ProducerError {
 
 pub(crate) fn decision_of(record: &SignalRecord) -> Decision {
     Decision { answer: record.answer.clone(), by: record.by.clone(), at_ms: record.at_ms }
-}
-
-fn answer_of(record: &SignalRecord) -> Answer {
-    Answer {
-        value: record.answer.clone(),
-        by: record.by.clone(),
-        at_ms: record.at_ms,
-        comment: record.comment.clone(),
-        groups: record.groups.clone(),
-        from: record.from.clone(),
-        args_hash: None,
-    }
 }
 
 pub(crate) fn signalled(

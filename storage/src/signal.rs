@@ -1,5 +1,6 @@
 //! The stored form of an answer: what a producer puts into a run's inbox and an executor takes out.
 
+use holdpoint_graph::Answer;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,6 +34,17 @@ impl SignalRecord {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("an answer always has a text")
+    }
+
+    /// The answer with who gave it, as a question takes it.
+    #[must_use]
+    pub fn to_answer(&self) -> Answer {
+        Answer {
+            comment: self.comment.clone(),
+            groups: self.groups.clone(),
+            from: self.from.clone(),
+            ..Answer::new(self.answer.clone(), self.by.clone(), self.at_ms)
+        }
     }
 
     /// Reads a stored form.

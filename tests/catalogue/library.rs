@@ -55,7 +55,7 @@ async fn walk_on(mut place: Place, rows: &[&Row]) -> Walked {
     for row in rows.iter().filter(|row| is_first || row.store != Store::Unopened) {
         let input = make(&row.input).unwrap_or_else(|| panic!("no input {:?}", row.input));
         let (before, since) = (bench.place.dump(), SystemClock.monotonic());
-        let answer = bench.give(input).await;
+        let answer = Box::pin(bench.give(input)).await;
         let took = SystemClock.monotonic() - since;
         let verdict = match (before == bench.place.dump(), row.store) {
             (true, Store::Changed) => Err("nothing was stored".to_owned()),

@@ -53,21 +53,21 @@ pub(crate) struct MakeLink {
 
 /// A link to use.
 #[derive(Debug, Args)]
-#[command(group = clap::ArgGroup::new("what").required(true).args(["approve", "reject", "answer", "look"]))]
+#[command(group = clap::ArgGroup::new("what").required(true))]
 pub(crate) struct Redeem {
     /// The token
     pub(crate) token: String,
     /// Say yes
-    #[arg(long)]
+    #[arg(long, group = "what")]
     pub(crate) approve: bool,
     /// Say no
-    #[arg(long)]
+    #[arg(long, group = "what")]
     pub(crate) reject: bool,
     /// Any answer: JSON, @FILE, or -
-    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true, group = "what")]
     pub(crate) answer: Option<String>,
     /// Only say what the link is for
-    #[arg(long)]
+    #[arg(long, group = "what")]
     pub(crate) look: bool,
     /// A comment
     #[arg(long, value_name = "T", allow_hyphen_values = true)]

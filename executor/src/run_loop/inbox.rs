@@ -56,16 +56,7 @@ impl RunLoop {
         if self.progress.has_applied(&record.request) {
             return None;
         }
-        let answer = Answer {
-            value: record.answer,
-            by: record.by,
-            at_ms: record.at_ms,
-            comment: record.comment,
-            groups: record.groups,
-            from: record.from,
-            args_hash: None,
-        };
-        Some((answer, record.request))
+        Some((record.to_answer(), record.request))
     }
 
     fn late_vote(&mut self, entry: InboxEntry) {

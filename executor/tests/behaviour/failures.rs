@@ -1,5 +1,6 @@
 //! Failures: each ends its run once, says why and where, and harms nothing else.
 
+use std::future::Ready;
 use std::{fmt, sync::Arc, time::Duration};
 
 use holdpoint_executor::Outcome;
@@ -22,8 +23,7 @@ pub(crate) fn flaky(
     name: &'static str,
     failures: usize,
     log: &Log,
-) -> impl Fn(NodeContext, State) -> std::future::Ready<Result<(), NodeError>> + Send + Sync + 'static
-{
+) -> impl Fn(NodeContext, State) -> Ready<Result<(), NodeError>> + Send + Sync + 'static {
     let log = log.clone();
     move |_, _| {
         log.add(name);

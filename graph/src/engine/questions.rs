@@ -39,7 +39,7 @@ impl Engine {
             kind: InterruptKind::Gate,
             ..Interrupt::of_question(id, gate.question(), &state).opened_at(now_ms)
         };
-        Some(Event::InterruptOpened { interrupt })
+        Some(Event::InterruptOpened { interrupt: Box::new(interrupt) })
     }
 
     /// The id of one opening: the same whenever it is computed, another after a redrive.
@@ -71,7 +71,7 @@ impl Engine {
             key: Some(key.to_owned()),
             ..Interrupt::of_question(id, question, &state).opened_at(now_ms)
         };
-        Event::InterruptOpened { interrupt }
+        Event::InterruptOpened { interrupt: Box::new(interrupt) }
     }
 
     /// The questions about unsafe effects that an earlier owner began and did not end.
@@ -133,7 +133,7 @@ impl Engine {
                 key: step.clone(),
                 ..Interrupt::uncertain(id, &name, why).opened_at(now_ms)
             };
-            let event = Event::InterruptOpened { interrupt };
+            let event = Event::InterruptOpened { interrupt: Box::new(interrupt) };
             progress.apply(&event).expect("the task is live");
             event
         };
@@ -149,6 +149,7 @@ impl Engine {
         let seq = progress.seq().to_string();
         let id = of_parts(&["interrupt", self.run.as_str(), "stale", &seq]);
         let id = InterruptId::new(id).expect("base 32 is within the alphabet of ids");
-        Event::InterruptOpened { interrupt: Interrupt::stale(id, idle_ms).opened_at(now_ms) }
+        let interrupt = Box::new(Interrupt::stale(id, idle_ms).opened_at(now_ms));
+        Event::InterruptOpened { interrupt }
     }
 }

@@ -120,7 +120,7 @@ pub enum Event {
     /// A question opened.
     InterruptOpened {
         /// The question.
-        interrupt: Interrupt,
+        interrupt: Box<Interrupt>,
     },
     /// A question was answered.
     InterruptAnswered {

@@ -3,6 +3,7 @@
 //! The same fold serves the first start, recovery, forks, the command line and the dashboard.
 //! It is a tree: a flow is one task, or a fork whose branches are flows again.
 
+mod asked;
 mod flow;
 mod fold;
 mod task;

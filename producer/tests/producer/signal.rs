@@ -82,7 +82,7 @@ async fn what_cannot_be_addressed_is_refused() {
 
     let task = owner.task();
     for id in ["q1", "q2"] {
-        owner.event(Event::InterruptOpened { interrupt: question(id, &task, id) });
+        owner.event(Event::InterruptOpened { interrupt: Box::new(question(id, &task, id)) });
     }
     owner.park().await;
     let ProducerError::Ambiguous { open, .. } = world.producer.signal(&only).await.unwrap_err()

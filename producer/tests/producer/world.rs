@@ -265,7 +265,7 @@ impl Owner {
     /// The task asks at its gate.
     pub(crate) async fn ask(&mut self, id: &str) {
         let interrupt = question(id, &self.task(), "gate");
-        self.event(Event::InterruptOpened { interrupt });
+        self.event(Event::InterruptOpened { interrupt: Box::new(interrupt) });
         self.commit(Disposition::Continue).await;
     }
 

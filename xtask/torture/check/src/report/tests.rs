@@ -44,8 +44,8 @@ fn a_good_run_misses_nothing() {
     let first = "| acknowledged / lost / unexpected / duplicated / recovered \
                  | ≥ 1 / 0 / 0 / 0 / n | 1 / 0 / 0 / 0 / 0 | ok |";
     assert_eq!(text.lines().nth(2), Some(first));
-    let recovery = "| p99 < 1000; p99 ≤ 2200 | 21 / 21 / 21 of 1; –; not judged, the store was away \
-                    too: – | ok |";
+    let recovery = "| p99 < 1000; p99 ≤ 2200 | 21 / 21 / 21 of 1; –; \
+                    not judged, the store was away too: – | ok |";
     assert!(text.contains(recovery), "{text}");
     assert_eq!(report.to_json()["rows"][4]["value"], "1.00");
 }

@@ -49,7 +49,7 @@ impl Bench {
         let scratch = Scratch::new();
         let root = scratch.file("data");
         std::fs::create_dir(&root).unwrap();
-        let shim = Shim::new(&scratch.file("shim"), &[root.clone()]).unwrap();
+        let shim = Shim::new(&scratch.file("shim"), std::slice::from_ref(&root)).unwrap();
         let appendfsync = match mode {
             Mode::SqliteFull | Mode::SqliteNormal => None,
             Mode::RedisAlways => Some(Appendfsync::Always),
