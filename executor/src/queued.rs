@@ -180,6 +180,9 @@ impl QueuedExecutor {
         if let Some(end) = self.must_end(&head, claimed.time.now_ms()) {
             return self.end_without_graph(&claimed, end).await;
         }
+        if let Some(damage) = &claimed.run.damage {
+            return self.undecodable(&claimed, damage.clone()).await;
+        }
         let read = RunPayload::decode(&claimed.run.payload).map_err(|fault| fault.to_string());
         let records =
             load(&self.namespace, &head.run, claimed.run.snapshot.as_deref(), &claimed.run.journal);

@@ -23,6 +23,13 @@ pub struct RedisConfig {
     /// Connections that commands are spread over; 0 chooses one, or four when the server syncs
     /// each write, since it reads only 16 KiB of each connection between two syncs. Default: 0.
     pub connections: usize,
+    /// How often the settings of the server are read again. Default: 30 s.
+    pub check_every: Duration,
+    /// The id that the namespace must have, as the doctor shows it: two deployments that use one
+    /// namespace by mistake notice it. Default: any.
+    pub instance: Option<String>,
+    /// Use the namespace all the same, and also when its sentinel is gone. Default: false.
+    pub join: bool,
 }
 
 impl RedisConfig {
@@ -36,6 +43,9 @@ impl RedisConfig {
             response_timeout: Duration::from_secs(5),
             patience: Duration::from_secs(2),
             connections: 0,
+            check_every: Duration::from_secs(30),
+            instance: None,
+            join: false,
         }
     }
 
@@ -61,6 +71,9 @@ impl std::fmt::Debug for RedisConfig {
             .field("response_timeout", &self.response_timeout)
             .field("patience", &self.patience)
             .field("connections", &self.connections)
+            .field("check_every", &self.check_every)
+            .field("instance", &self.instance)
+            .field("join", &self.join)
             .finish()
     }
 }

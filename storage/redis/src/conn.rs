@@ -22,13 +22,12 @@ use crate::{
     RedisConfig,
     checks::{self, Facts},
     error::{Fault, not_connected},
+    guard::Guard,
     keys::Keys,
     script::{Script, Scripts},
     socket::{Link, Socket},
 };
 
-/// How often the settings of the server are read again.
-const CHECK_EVERY: Duration = Duration::from_secs(30);
 /// The pause before a call is repeated grows from the first to the last.
 const PAUSES_MS: [u64; 6] = [2, 10, 30, 100, 200, 400];
 /// How often one call gives its scripts to a server that forgets them.
@@ -51,6 +50,7 @@ struct Shared {
     next: AtomicUsize,
     state: Mutex<State>,
     entering: tokio::sync::Mutex<()>,
+    guard: Guard,
 }
 
 /// A place for one connection.
@@ -109,6 +109,7 @@ impl RedisConn {
             next: AtomicUsize::new(0),
             state: Mutex::default(),
             entering: tokio::sync::Mutex::new(()),
+            guard: Guard::default(),
             config,
         };
         let conn = Self(Arc::new(shared));
@@ -122,11 +123,16 @@ impl RedisConn {
             *lock(&slot.link) = Some(link);
         }
         conn.sentinel().await?;
+        conn.look().await;
         Ok(conn)
     }
 
     pub(crate) fn config(&self) -> &RedisConfig {
         &self.0.config
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
     }
 
     pub(crate) fn keys(&self) -> &Keys {
@@ -155,7 +161,7 @@ impl RedisConn {
     /// from then on until it is safe again.
     pub(crate) async fn recheck(&self) -> Result<(), StoreError> {
         let checked = lock(&self.0.state).checked;
-        if checked.is_none_or(|at| at.elapsed() >= CHECK_EVERY) {
+        if checked.is_none_or(|at| at.elapsed() >= self.0.config.check_every) {
             self.facts().await.map(|_| ())?;
         }
         self.is_safe()
@@ -209,6 +215,12 @@ impl RedisConn {
 
     /// Begins a call of a script.
     pub(crate) async fn call(&self, script: Script) -> Result<Call, StoreError> {
+        self.is_whole().await?;
+        self.call_anyway(script).await
+    }
+
+    /// Begins a call of a script that looks at damage, or mends it.
+    pub(crate) async fn call_anyway(&self, script: Script) -> Result<Call, StoreError> {
         let sentinel = self.sentinel().await?;
         let mut command = redis::Cmd::with_capacity(16, 512);
         command.arg("EVALSHA").arg(self.0.scripts.hash(script)).arg(1).arg(self.0.keys.meta());
@@ -299,6 +311,11 @@ impl RedisConn {
         StoreError::Reset { namespace }
     }
 
+    /// The id of the namespace's instance.
+    pub(crate) async fn instance(&self) -> Result<String, StoreError> {
+        self.sentinel().await.map(|sentinel| checks::instance_of(&sentinel).to_owned())
+    }
+
     /// The sentinel of the namespace, which is made when it is not known.
     async fn sentinel(&self) -> Result<Arc<str>, StoreError> {
         let known = || lock(&self.0.state).sentinel.clone();
@@ -318,6 +335,7 @@ impl RedisConn {
         let mut command = redis::cmd("EVALSHA");
         command.arg(self.0.scripts.hash(Script::Init)).arg(1).arg(self.0.keys.meta());
         command.arg(format!("{LAYOUT} {}", Random.token()));
+        command.arg(if self.0.config.join { "1" } else { "0" });
         let sentinel: Arc<str> = "".into();
         let call = Call { script: Script::Init, command, sentinel };
         // A namespace is entered by one call, which is not worth a second way of sending.
@@ -325,6 +343,7 @@ impl RedisConn {
         let Value::BulkString(text) = reply else { return Err(crate::error::unreadable("meta")) };
         let text = String::from_utf8_lossy(&text).into_owned();
         checks::layout(&text, LAYOUT)?;
+        checks::instance(&text, &self.0.config)?;
         Ok(text)
     }
 
