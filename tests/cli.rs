@@ -8,6 +8,8 @@ mod bad_inputs;
 mod commands;
 #[path = "cli/crashes.rs"]
 mod crashes;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/examples.rs"]
 mod examples;
 #[path = "cli/graphs.rs"]

@@ -54,6 +54,8 @@ pub(crate) async fn open(settings: &Settings, access: Access) -> Result<Arc<dyn 
         Place::Redis => {
             let config = RedisConfig {
                 accept_data_loss: settings.accept_data_loss,
+                instance: settings.instance.clone(),
+                join: settings.join,
                 ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
             };
             Ok(Arc::new(RedisStore::connect(config).await?))

@@ -23,6 +23,7 @@ struct File {
     json: Option<bool>,
     log: Option<String>,
     accept_data_loss: Option<bool>,
+    instance: Option<String>,
     concurrency: Option<u64>,
     queues: Option<Vec<String>>,
     lease: Option<String>,
@@ -45,6 +46,10 @@ pub(crate) struct Settings {
     pub(crate) log: Option<String>,
     /// Whether a store that may lose data is used.
     pub(crate) accept_data_loss: bool,
+    /// The instance that the namespace must be.
+    pub(crate) instance: Option<String>,
+    /// Whether another one is used all the same.
+    pub(crate) join: bool,
     file: File,
 }
 
@@ -65,6 +70,8 @@ impl Settings {
             is_json: global.json || file.json.unwrap_or(false),
             log: said(&global.log).or_else(|| file.log.clone()),
             accept_data_loss: global.accept_data_loss || file.accept_data_loss.unwrap_or(false),
+            instance: said(&global.instance).or_else(|| file.instance.clone()),
+            join: global.join,
             file,
         })
     }
