@@ -6,6 +6,8 @@
 mod commands;
 #[path = "cli/crashes.rs"]
 mod crashes;
+#[path = "cli/doctor.rs"]
+mod doctor;
 #[path = "cli/examples.rs"]
 mod examples;
 #[path = "cli/gates.rs"]

@@ -1,6 +1,7 @@
 //! The command line as clap sees it. Values that the library checks stay texts here, so that a
 //! bad one gets the same code whether it comes by the command line, a batch or HTTP.
 
+pub(crate) mod doctor;
 pub(crate) mod enqueue;
 pub(crate) mod gates;
 pub(crate) mod graphs;
@@ -54,6 +55,12 @@ pub(crate) struct Global {
     /// Use a Redis on another host without a password
     #[arg(long, global = true)]
     pub(crate) insecure_store: bool,
+    /// The instance that the namespace must be, as the doctor shows it [env: HOLDPOINT_INSTANCE]
+    #[arg(long, global = true, env = "HOLDPOINT_INSTANCE", hide_env = true, value_name = "ID")]
+    pub(crate) instance: Option<String>,
+    /// Use the namespace though it is another instance, or has lost its sentinel
+    #[arg(long, global = true)]
+    pub(crate) join: bool,
 }
 
 /// The commands.
@@ -91,8 +98,8 @@ pub(crate) enum Command {
     Queues(Queues),
     /// Count the runs
     Stats,
-    /// Check the store
-    Doctor,
+    /// Check the store, and mend it
+    Doctor(doctor::Doctor),
 }
 
 /// Which questions.

@@ -11,6 +11,7 @@ mod fork;
 mod gates;
 mod graphs;
 mod migrate;
+mod repair;
 mod runs;
 mod sessions;
 mod upkeep;
@@ -50,7 +51,7 @@ pub(crate) fn run(command: Command, context: Context) -> Result<(), Stop> {
         | Command::Workers
         | Command::Queues(_)
         | Command::Stats
-        | Command::Doctor) => {
+        | Command::Doctor(_)) => {
             logs::start(&context, "warn")?;
             block_on(Box::pin(one_shot(command, context)))
         }
@@ -85,7 +86,8 @@ async fn one_shot(command: Command, context: Context) -> Result<(), Stop> {
         Command::Workers => upkeep::workers(&context).await,
         Command::Queues(args) => upkeep::queues(&context, args).await,
         Command::Stats => upkeep::stats(&context).await,
-        Command::Doctor => doctor::run(&context).await,
+        Command::Doctor(args) if args.repair => repair::run(&context, &args).await,
+        Command::Doctor(_) => doctor::run(&context).await,
     }
 }
 

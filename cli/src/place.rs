@@ -79,6 +79,8 @@ fn at_store(error: StoreError, url: &str) -> Stop {
 fn redis(settings: &Settings) -> RedisConfig {
     RedisConfig {
         accept_data_loss: settings.accept_data_loss,
+        instance: settings.instance.clone(),
+        join: settings.join,
         ..RedisConfig::new(settings.store.clone(), settings.namespace.clone())
     }
 }

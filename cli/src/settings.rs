@@ -25,6 +25,7 @@ struct File {
     log: Option<String>,
     accept_data_loss: Option<bool>,
     insecure_store: Option<bool>,
+    instance: Option<String>,
     concurrency: Option<u64>,
     queues: Option<Vec<String>>,
     lease: Option<String>,
@@ -51,6 +52,10 @@ pub(crate) struct Settings {
     pub(crate) insecure_store: bool,
     /// Where store and namespace are from.
     pub(crate) sources: [Source; 2],
+    /// The instance that the namespace must be.
+    pub(crate) instance: Option<String>,
+    /// Whether another one is used all the same.
+    pub(crate) join: bool,
     file: File,
 }
 
@@ -77,6 +82,8 @@ impl Settings {
             is_json: global.json || file.json.unwrap_or(false),
             log: said(&global.log).or_else(|| file.log.clone()),
             accept_data_loss: global.accept_data_loss || file.accept_data_loss.unwrap_or(false),
+            instance: said(&global.instance).or_else(|| file.instance.clone()),
+            join: global.join,
             file,
         })
     }

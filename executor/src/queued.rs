@@ -17,7 +17,10 @@ use holdpoint_storage::{ClaimedRun, RunHead, Store, StoreError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::{ending::Ending, start::complete};
+use self::{
+    ending::{Ending, undecodable},
+    start::complete,
+};
 
 use crate::{
     Control, EventSink, ExecutorConfig, GraphResolver, ResolveError, Tracer,
@@ -181,6 +184,10 @@ impl QueuedExecutor {
     async fn execute_inner(&self, claimed: Claimed) -> Outcome {
         let head = claimed.run.head.clone();
         if let Some(end) = self.must_end(&head, claimed.time.now_ms()) {
+            return self.end_without_graph(&claimed, end).await;
+        }
+        if let Some(damage) = &claimed.run.damage {
+            let end = undecodable(damage.clone());
             return self.end_without_graph(&claimed, end).await;
         }
         let read = RunPayload::decode(&claimed.run.payload).map_err(StoreError::from);

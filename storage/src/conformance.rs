@@ -24,7 +24,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use holdpoint_graph::Namespace;
+use holdpoint_graph::{Namespace, RunId};
 
 use crate::Store;
 
@@ -32,6 +32,7 @@ pub mod append;
 pub mod batch;
 pub mod claim;
 pub mod commit;
+pub mod damage;
 pub mod enqueue;
 pub mod inspect;
 pub mod lanes;
@@ -55,6 +56,32 @@ pub trait Bench: Send + Sync {
     /// bench stand on one server where the backend has such a thing. The suite asks for a
     /// namespace once.
     async fn fresh(&self, namespace: &Namespace) -> Arc<dyn Store>;
+
+    /// The stored bytes of a part of a run, behind the store's back.
+    async fn stored(&self, namespace: &Namespace, run: &RunId, part: Part) -> Vec<u8>;
+
+    /// Overwrites the stored bytes of a part, or takes it away, as a broken disk would.
+    async fn overwrite(&self, namespace: &Namespace, run: &RunId, part: Part, bytes: Option<&[u8]>);
+
+    /// The ways in which the head of a run can become unreadable.
+    fn head_breaks(&self) -> &'static [&'static str];
+
+    /// Whether this way also destroys what tells the run's session.
+    fn forgets_the_session(&self, way: &str) -> bool;
+
+    /// Breaks the head of a run in one of these ways.
+    async fn break_head(&self, namespace: &Namespace, run: &RunId, way: &str);
+}
+
+/// A part of a run that a backend stores as bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The payload.
+    Payload,
+    /// The event of this number; only the last of a journal can be taken away.
+    Event(u64),
+    /// The newest snapshot.
+    Snapshot,
 }
 
 /// Makes one test of each property for a backend, see the [module](mod@crate::conformance).
@@ -147,6 +174,17 @@ macro_rules! conformance_tests {
                 finish_ends_the_run
                 progress_clears_the_row
                 reschedule_waits_for_its_time
+                ;
+            damage:
+                damaged_head_stops_no_claim
+                damaged_head_stops_no_tick
+                damaged_head_stops_no_loss
+                damaged_head_stops_no_prune
+                damaged_head_stops_no_renewal
+                damaged_head_stops_no_list
+                damaged_head_lets_its_session_go_on
+                damaged_payload_is_told
+                missing_parts_let_a_run_end
                 ;
             park:
                 parked_run_waits

@@ -8,6 +8,7 @@
 pub mod conformance;
 mod error;
 mod record;
+mod seal;
 mod signal;
 mod store;
 mod system;
@@ -15,14 +16,15 @@ mod types;
 
 pub use error::StoreError;
 pub use record::{Chain, Record, meaning_hash};
+pub use seal::{open as open_payload, seal as seal_payload};
 pub use signal::SignalRecord;
 pub use store::{Claim, Commit, Enqueue, Inspect, Maintain, Store, StoreResult};
 pub use system::{Clock, Random, SharedClock, SystemClock};
 pub use types::{
-    Address, AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, ClaimRequest,
-    ClaimedRun, Claims, CommitReply, CommitRequest, Cursor, Disposition, Durability, EnqueueReply,
-    Enqueued, Finding, GraphRecord, IfBusy, InboxEntry, JournalPart, Lane, LaneStats, Lease, Level,
-    Loss, NewRun, OpenQuestion, OpenedInterrupt, Page, Partial, Renewal, Retention, RunFilter,
-    RunHead, SessionRecord, SignalReply, SignalRequest, Stats, TickRequest, Ticked, Vote, When,
-    WorkerRecord,
+    Address, AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, Change, ClaimRequest,
+    ClaimedRun, Claims, CommitReply, CommitRequest, Cursor, Damage, Disposition, Durability,
+    EnqueueReply, Enqueued, Finding, GraphRecord, IfBusy, InboxEntry, JournalPart, Lane, LaneStats,
+    Lease, Level, Loss, NewRun, OpenQuestion, OpenedInterrupt, Page, Partial, Renewal, Retention,
+    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, TickRequest, Ticked,
+    Vote, When, WorkerRecord,
 };

@@ -12,9 +12,9 @@ use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 
 use crate::{
     AppendKind, AppendReply, AppendRequest, ClaimRequest, Claims, CommitReply, CommitRequest,
-    Cursor, EnqueueReply, Finding, GraphRecord, JournalPart, Lane, Lease, NewRun, OpenQuestion,
-    Page, Partial, Renewal, Retention, RunFilter, RunHead, SessionRecord, SignalReply,
-    SignalRequest, Stats, StoreError, TickRequest, Ticked, WorkerRecord,
+    Cursor, Damage, EnqueueReply, Finding, GraphRecord, JournalPart, Lane, Lease, NewRun,
+    OpenQuestion, Page, Partial, Renewal, Retention, RunFilter, RunHead, SessionRecord,
+    SignalReply, SignalRequest, Stats, StoreError, TickRequest, Ticked, WorkerRecord,
 };
 
 /// The result of a store call.
@@ -134,6 +134,12 @@ pub trait Maintain: Send + Sync {
     async fn delete_session(&self, session: &SessionId) -> StoreResult<Option<bool>>;
     /// Runs of a graph that are pinned to a structure and have not ended: for `graphs check`.
     async fn pinned(&self, graph: &GraphId, after: Option<&Cursor>) -> StoreResult<Page<RunHead>>;
+    /// Finds what in the store contradicts itself, with what would mend it; writes nothing. Some
+    /// damage hides more, so a repair is followed by another look.
+    async fn faults(&self) -> StoreResult<Vec<Damage>>;
+    /// Mends what was found. Each answer, in the order of the faults, tells whether the fault was
+    /// still as it had been found; if not, nothing was done about it.
+    async fn repair(&self, faults: &[Damage]) -> StoreResult<Vec<bool>>;
 }
 
 /// A whole store.

@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
-    CommitRequest, Cursor, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry, Inspect,
-    JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal, Retention,
-    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store, StoreResult,
-    TickRequest, Ticked, WorkerRecord,
+    CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
+    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store,
+    StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 
 /// One call of a store.
@@ -226,6 +226,12 @@ impl<M: Middle> Maintain for Between<M> {
     }
     async fn pinned(&self, graph: &GraphId, after: Option<&Cursor>) -> StoreResult<Page<RunHead>> {
         self.through("pinned", self.inner.pinned(graph, after)).await
+    }
+    async fn faults(&self) -> StoreResult<Vec<Damage>> {
+        self.through("faults", self.inner.faults()).await
+    }
+    async fn repair(&self, faults: &[Damage]) -> StoreResult<Vec<bool>> {
+        self.through("repair", self.inner.repair(faults)).await
     }
 }
 

@@ -111,6 +111,52 @@ impl World {
         assert_eq!(open.len(), 1, "{view}");
         text(&open[0], "interrupt")
     }
+
+    /// Changes what is stored behind the store's back: by commands whose second word is a key
+    /// without its prefix, or by statements.
+    pub(crate) fn behind(&self, commands: &[&[&str]], sql: &str) {
+        let Some(redis) = &self.redis else {
+            self.file().execute_batch(sql).unwrap();
+            return;
+        };
+        let meta = redis.cli(&["--scan", "--pattern", "hp:*:meta"]);
+        for command in commands {
+            let key = meta.replace("meta", command[1]);
+            redis.cli(&[&[command[0], &key], &command[2..]].concat());
+        }
+    }
+
+    /// All that is stored of runs and counts.
+    pub(crate) fn behind_dump(&self) -> String {
+        if let Some(redis) = &self.redis {
+            return dump_of(redis);
+        }
+        let file = self.file();
+        let rows = |table: &str| {
+            let mut rows = file.prepare(&format!("SELECT * FROM {table}")).unwrap();
+            let columns = rows.column_count();
+            let text = |row: &rusqlite::Row<'_>| {
+                let value = |at| row.get::<_, rusqlite::types::Value>(at);
+                (0..columns).map(value).collect::<Result<Vec<_>, _>>().map(|row| format!("{row:?}"))
+            };
+            rows.query_map([], text).unwrap().map(Result::unwrap).collect::<String>()
+        };
+        rows("runs") + &rows("counts")
+    }
+
+    fn file(&self) -> rusqlite::Connection {
+        let url = self.scratch.sqlite_url();
+        let path = url.strip_prefix("sqlite:").unwrap();
+        rusqlite::Connection::open(path.split('?').next().unwrap()).unwrap()
+    }
+}
+
+/// Each key with its serialised value, in order. Who was connected when is not part of it.
+fn dump_of(redis: &RedisServer) -> String {
+    let keys = redis.cli(&["--scan"]);
+    let mut keys: Vec<&str> = keys.lines().collect();
+    keys.sort_unstable();
+    keys.iter().map(|key| format!("{key} {}\n", redis.cli(&["DUMP", key]))).collect()
 }
 
 /// Runs a test on each store.

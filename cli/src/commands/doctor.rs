@@ -29,7 +29,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), Stop> {
     Ok(())
 }
 
-fn line(context: &Context, finding: &Finding) -> String {
+pub(super) fn line(context: &Context, finding: &Finding) -> String {
     let paint = context.out.paint;
     let level = match finding.level {
         Level::Ok => paint.green("ok  "),

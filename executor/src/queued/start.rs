@@ -89,7 +89,14 @@ impl QueuedExecutor {
         let moved_at_ms = journal.moved_at_ms();
         let mut events = Vec::new();
         if !progress.is_begun() {
-            let base = self.base(session_last, payload).await?;
+            let base = match self.base(session_last, payload).await {
+                Ok(base) => base,
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    let (code, message) = (ReasonCode::Undecodable, error.to_string());
+                    return Ok(Some(Ending::Failed(Reason { code, message, node: None })));
+                }
+                Err(error) => return Err(error),
+            };
             match begin(engine, payload, &base, self.config.max_steps) {
                 Ok(started) => events.push(started),
                 Err(reason) => return Ok(Some(Ending::Failed(reason))),

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
-use holdpoint_graph::{Code, Refusal};
+use holdpoint_graph::{Code, Refusal, printable};
 use holdpoint_storage::{Durability, Finding, Level, StoreError};
 use redis::Value;
 
 use crate::{
     RedisConfig,
     error::{Fault, not_connected},
+    guard::{MEMORY_WARN, Memory},
     socket::Link,
 };
 
@@ -72,8 +73,36 @@ pub(crate) async fn read(link: &Link, config: &RedisConfig) -> Result<Facts, Sto
     Ok(Facts { durability, server: about.info("run_id").to_owned(), findings })
 }
 
+/// Refuses a namespace that lost its sentinel, or is not the one that was asked for.
+pub(crate) fn instance(sentinel: &str, config: &RedisConfig) -> Result<(), StoreError> {
+    let found = instance_of(sentinel);
+    let expected = config.instance.as_deref().filter(|_| !config.join);
+    match expected {
+        Some(expected) if expected != found => {
+            let shown = printable(expected, 40);
+            let why = format!(
+                "has instance {found:?} in namespace {}, {shown:?} was expected: another \
+                 deployment uses it; take another namespace, or --join it",
+                config.namespace
+            );
+            Err(Refusal::new(Code::StoreUnsafe, "store", why).into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The id of the instance in a sentinel.
+pub(crate) fn instance_of(sentinel: &str) -> &str {
+    sentinel.split(' ').nth(1).unwrap_or_default()
+}
+
 /// Refuses a layout that another version of this program made.
 pub(crate) fn layout(sentinel: &str, ours: &str) -> Result<(), StoreError> {
+    if sentinel.is_empty() {
+        let why = "has runs, and their sentinel is gone: keys were evicted or deleted; restore \
+                   a backup, or --join what is left and run doctor --repair";
+        return Err(Refusal::new(Code::StoreUnsafe, "store", why).into());
+    }
     let theirs = sentinel.split(' ').next().unwrap_or_default();
     match (theirs.parse::<u32>(), ours.parse::<u32>()) {
         (Ok(theirs), Ok(ours)) if theirs == ours => Ok(()),
@@ -84,13 +113,13 @@ pub(crate) fn layout(sentinel: &str, ours: &str) -> Result<(), StoreError> {
         }
         (Ok(_) | Err(_), Ok(_) | Err(_)) => Err(StoreError::Corrupt {
             what: "the sentinel of the namespace".to_owned(),
-            why: format!("{:?} is none", holdpoint_graph::printable(sentinel, 40)),
+            why: format!("{:?} is none", printable(sentinel, 40)),
         }),
     }
 }
 
 /// The texts of an answer to INFO by their names.
-fn pairs(reply: &Value) -> HashMap<String, String> {
+pub(crate) fn pairs(reply: &Value) -> HashMap<String, String> {
     let text = if let Value::BulkString(text) = reply {
         String::from_utf8_lossy(text)
     } else {
@@ -191,6 +220,12 @@ fn warnings(about: &About) -> Vec<Finding> {
         if !status.is_empty() && status != "ok" {
             add(Level::Bad, format!("{name} is {status}"), "look at the disk and the server's log");
         }
+    }
+    let memory = Memory::of(|name| about.info(name).parse().unwrap_or(0));
+    if memory.percent() >= MEMORY_WARN {
+        let text = format!("{} % of maxmemory are used", memory.percent());
+        let fix = "raise maxmemory or let runs be pruned sooner; at 80 % no new run is taken";
+        add(Level::Warn, text, fix);
     }
     let delayed = about.info("aof_delayed_fsync");
     if !matches!(delayed, "" | "0") {

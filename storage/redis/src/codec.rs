@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use holdpoint_graph::{
-    Fingerprint, GraphId, Id, InterruptId, Kind, LeaseTerm, Life, Pair, QueueId, ReasonCode, RunId,
-    RunStatus, SessionId, WorkerId,
+    Fingerprint, GraphId, Id, InterruptId, Kind, LeaseTerm, Life, Namespace, Pair, QueueId,
+    ReasonCode, RunId, RunStatus, SessionId, WorkerId,
 };
 use holdpoint_storage::{
     CancelWish, ChainHash, ClaimedRun, InboxEntry, Lease, Loss, RunHead, StoreError, StoreResult,
+    open_payload,
 };
 use redis::Value;
 
@@ -165,6 +166,11 @@ impl Fields {
         if text.is_empty() { Ok(None) } else { self.parse(text, what).map(Some) }
     }
 
+    /// Its place in the order of enqueuing.
+    pub(crate) fn order(&self) -> u64 {
+        self.split::<5>("b", '|').ok().and_then(|[_, order, ..]| order.parse().ok()).unwrap_or(0)
+    }
+
     fn life(&self, status: RunStatus, epoch: u64, deadline_ms: i64) -> StoreResult<Life> {
         let due = || self.optional(self.text("d").unwrap_or_default(), "time");
         Ok(match status {
@@ -258,9 +264,13 @@ pub(crate) fn head(run: &str, parts: &mut Parts) -> StoreResult<RunHead> {
 }
 
 /// A claimed run. `deadline_ms` is the end of its new lease.
-pub(crate) fn claimed(mut parts: Parts, deadline_ms: i64) -> StoreResult<ClaimedRun> {
-    let run = parts.text()?;
-    let mut fields = Fields::new(&run, parts.pairs()?);
+pub(crate) fn claimed(
+    namespace: &Namespace,
+    run: &str,
+    mut parts: Parts,
+    deadline_ms: i64,
+) -> StoreResult<ClaimedRun> {
+    let mut fields = Fields::new(run, parts.pairs()?);
     let changes = parts.next()?;
     if changes != Value::Nil {
         fields.apply(flat(changes)?);
@@ -269,9 +279,15 @@ pub(crate) fn claimed(mut parts: Parts, deadline_ms: i64) -> StoreResult<Claimed
     let Life::Running { lease } = &head.life else { return Err(unreadable("a claim")) };
     let lease =
         Lease { run: head.run.clone(), pair: lease.pair.clone(), worker: lease.worker.clone() };
+    let (payload, damage) = match open_payload(namespace, &head.run, parts.bytes()?) {
+        Ok(payload) => (payload, None),
+        Err(StoreError::Corrupt { why, .. }) => (Vec::new(), Some(why)),
+        Err(error) => return Err(error),
+    };
     Ok(ClaimedRun {
         lease,
-        payload: parts.bytes()?,
+        payload,
+        damage,
         snapshot: parts.bytes_or_none()?,
         journal: parts.byte_lists()?,
         inbox: inbox(parts.pairs()?),

@@ -28,6 +28,11 @@ pub struct RedisConfig {
     pub client: String,
     /// How often the settings of the server are read again. Default: 30 s.
     pub check_every: Duration,
+    /// The id that the namespace must have, as the doctor shows it: two deployments that use one
+    /// namespace by mistake notice it. Default: any.
+    pub instance: Option<String>,
+    /// Use the namespace all the same, and also when its sentinel is gone. Default: false.
+    pub join: bool,
 }
 
 impl RedisConfig {
@@ -43,6 +48,8 @@ impl RedisConfig {
             connections: 0,
             client: "holdpoint".to_owned(),
             check_every: Duration::from_secs(30),
+            instance: None,
+            join: false,
         }
     }
 
@@ -70,6 +77,8 @@ impl std::fmt::Debug for RedisConfig {
             .field("connections", &self.connections)
             .field("client", &self.client)
             .field("check_every", &self.check_every)
+            .field("instance", &self.instance)
+            .field("join", &self.join)
             .finish()
     }
 }

@@ -23,6 +23,7 @@ use crate::{
     call::{Call, natural},
     checks::{self, Facts},
     error::{Fault, not_connected},
+    guard::Guard,
     keys::Keys,
     script::{Script, Scripts},
     socket::{Link, Purpose, Socket},
@@ -52,6 +53,7 @@ struct Shared {
     next: AtomicUsize,
     state: Mutex<State>,
     entering: tokio::sync::Mutex<()>,
+    guard: Guard,
 }
 
 /// A place for one connection.
@@ -92,6 +94,7 @@ impl RedisConn {
             next: AtomicUsize::new(0),
             state: Mutex::default(),
             entering: tokio::sync::Mutex::new(()),
+            guard: Guard::default(),
             config,
         };
         let conn = Self(Arc::new(shared));
@@ -106,11 +109,16 @@ impl RedisConn {
             *lock(&slot.link) = Some(link);
         }
         conn.sentinel().await?;
+        conn.look().await;
         Ok(conn)
     }
 
     pub(crate) fn config(&self) -> &RedisConfig {
         &self.0.config
+    }
+
+    pub(crate) fn guard(&self) -> &Guard {
+        &self.0.guard
     }
 
     pub(crate) fn keys(&self) -> &Keys {
@@ -196,6 +204,12 @@ impl RedisConn {
 
     /// Begins a call of a script.
     pub(crate) async fn call(&self, script: Script) -> Result<Call, StoreError> {
+        self.is_whole().await?;
+        self.call_anyway(script).await
+    }
+
+    /// Begins a call of a script that looks at damage, or mends it.
+    pub(crate) async fn call_anyway(&self, script: Script) -> Result<Call, StoreError> {
         let sentinel = self.sentinel().await?;
         let mut command = redis::Cmd::with_capacity(16, 512);
         command.arg("EVALSHA").arg(self.0.scripts.hash(script)).arg(1).arg(self.0.keys.meta());
@@ -301,6 +315,11 @@ impl RedisConn {
         StoreError::Reset { namespace }
     }
 
+    /// The id of the namespace's instance.
+    pub(crate) async fn instance(&self) -> Result<String, StoreError> {
+        self.sentinel().await.map(|sentinel| checks::instance_of(&sentinel).to_owned())
+    }
+
     /// The sentinel of the namespace, which is made when it is not known.
     async fn sentinel(&self) -> Result<Arc<str>, StoreError> {
         let known = || lock(&self.0.state).sentinel.clone();
@@ -320,6 +339,7 @@ impl RedisConn {
         let mut command = redis::cmd("EVALSHA");
         command.arg(self.0.scripts.hash(Script::Init)).arg(1).arg(self.0.keys.meta());
         command.arg(format!("{LAYOUT} {}", Random.token()));
+        command.arg(if self.0.config.join { "1" } else { "0" });
         let sentinel: Arc<str> = "".into();
         let call = Call::new(Script::Init, command, sentinel);
         // A namespace is entered by one call, which is not worth a second way of sending.
@@ -327,6 +347,7 @@ impl RedisConn {
         let Value::BulkString(text) = reply else { return Err(crate::error::unreadable("meta")) };
         let text = String::from_utf8_lossy(&text).into_owned();
         checks::layout(&text, LAYOUT)?;
+        checks::instance(&text, &self.0.config)?;
         Ok(text)
     }
 

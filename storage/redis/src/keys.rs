@@ -49,6 +49,35 @@ pub(crate) const NAMES: &[(&str, &str, &str)] = &[
     ("workers", "zset", "workers by their last sign"),
     ("wk", "hash", "their records"),
     ("graphs", "hash", "published graphs"),
+    ("was:", "any", "a key that had the wrong type, by when and by its name"),
+];
+
+/// The keys that all runs share, with their types.
+pub(crate) const SHARED: [(&str, &str); 24] = [
+    ("ix", "zset"),
+    ("sx", "zset"),
+    ("due", "zset"),
+    ("wak", "zset"),
+    ("lse", "zset"),
+    ("prk", "zset"),
+    ("op", "zset"),
+    ("exp", "zset"),
+    ("fin", "zset"),
+    ("fin.l", "zset"),
+    ("can", "zset"),
+    ("can.l", "zset"),
+    ("dead", "zset"),
+    ("dead.l", "zset"),
+    ("bad", "zset"),
+    ("workers", "zset"),
+    ("n", "string"),
+    ("c", "hash"),
+    ("l", "set"),
+    ("m", "hash"),
+    ("paused", "set"),
+    ("wk", "hash"),
+    ("graphs", "hash"),
+    ("meta", "string"),
 ];
 
 /// The prefix of a namespace's keys.

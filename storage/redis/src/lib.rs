@@ -11,6 +11,7 @@ mod config;
 mod conn;
 mod error;
 mod follow;
+mod guard;
 mod keys;
 mod ops;
 mod script;

@@ -16,9 +16,11 @@ const FRAME: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then\n\
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Script {
     Append,
+    Aside,
     Claim,
     Commit,
     DeleteSession,
+    Depths,
     Enqueue,
     Finish,
     Follow,
@@ -26,6 +28,7 @@ pub(crate) enum Script {
     Graphs,
     Init,
     Lost,
+    Mend,
     Page,
     Partial,
     Partials,
@@ -40,16 +43,19 @@ pub(crate) enum Script {
     StartNow,
     Stats,
     Tick,
+    Types,
     Worker,
     Workers,
 }
 
 /// All scripts with their names and sources, in the order of [`Script`].
-const SOURCES: [(&str, &str); 27] = [
+const SOURCES: [(&str, &str); 31] = [
     ("append", include_str!("scripts/append.lua")),
+    ("aside", include_str!("scripts/aside.lua")),
     ("claim", include_str!("scripts/claim.lua")),
     ("commit", include_str!("scripts/commit.lua")),
     ("delete_session", include_str!("scripts/delete_session.lua")),
+    ("depths", include_str!("scripts/depths.lua")),
     ("enqueue", include_str!("scripts/enqueue.lua")),
     ("finish", include_str!("scripts/finish.lua")),
     ("follow", include_str!("scripts/follow.lua")),
@@ -57,6 +63,7 @@ const SOURCES: [(&str, &str); 27] = [
     ("graphs", include_str!("scripts/graphs.lua")),
     ("init", include_str!("scripts/init.lua")),
     ("lost", include_str!("scripts/lost.lua")),
+    ("mend", include_str!("scripts/mend.lua")),
     ("page", include_str!("scripts/page.lua")),
     ("partial", include_str!("scripts/partial.lua")),
     ("partials", include_str!("scripts/partials.lua")),
@@ -71,6 +78,7 @@ const SOURCES: [(&str, &str); 27] = [
     ("start_now", include_str!("scripts/start_now.lua")),
     ("stats", include_str!("scripts/stats.lua")),
     ("tick", include_str!("scripts/tick.lua")),
+    ("types", include_str!("scripts/types.lua")),
     ("worker", include_str!("scripts/worker.lua")),
     ("workers", include_str!("scripts/workers.lua")),
 ];
@@ -158,7 +166,7 @@ fn calls(code: &str, name: &str) -> bool {
     code.match_indices(name).any(|(at, _)| {
         let before = code[..at].chars().next_back();
         let after = code[at + name.len()..].chars().next();
-        !before.is_some_and(is_word) && matches!(after, Some('(' | ','))
+        !before.is_some_and(is_word) && matches!(after, Some('(' | ',' | ')'))
     })
 }
 
@@ -232,6 +240,23 @@ mod tests {
             let lists = source.contains("#ARGV") || source.contains("unpack(ARGV");
             let uses_all = (1..=told).all(|n| n == 1 || source.contains(&format!("ARGV[{n}]")));
             assert!(uses_all || lists || name == "prune", "{name} does not use all it tells");
+        }
+    }
+
+    /// What may run above the server's memory limit: what reads, and what lets work end or memory
+    /// shrink. What brings work in must not.
+    #[test]
+    fn only_what_releases_may_run_in_a_full_store() {
+        const BRING: [&str; 6] = ["claim", "enqueue", "init", "partial", "registry", "start_now"];
+        const READ: [&str; 9] =
+            ["fsck", "graphs", "page", "partials", "read", "session", "stats", "types", "workers"];
+        for (name, source) in SOURCES {
+            let expected = match (BRING.contains(&name), READ.contains(&name)) {
+                (true, _) => "#!lua",
+                (false, true) => "#!lua flags=no-writes,allow-oom",
+                (false, false) => "#!lua flags=allow-oom",
+            };
+            assert_eq!(source.lines().next(), Some(expected), "{name}");
         }
     }
 

@@ -1,8 +1,9 @@
 -- Finds runs that stand where their state does not belong.
-SELECT id FROM runs
+SELECT id, key FROM runs
 WHERE ns = ?1 AND (
     (worker IS NOT NULL) <> (status = 'running')
     OR (status = 'scheduled' AND due_ms IS NULL)
+    OR (turn IS NULL AND session IS NOT NULL AND (status = 'queued' OR status = 'running'))
     OR (turn IS NOT NULL AND (session IS NULL OR finished_ms IS NOT NULL))
     OR (finished_ms IS NOT NULL) <> (status IN ('completed', 'failed', 'cancelled'))
     OR ready <> (status = 'queued' AND (session IS NULL OR turn IS (

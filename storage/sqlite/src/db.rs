@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashMap};
 
 use holdpoint_graph::{Fingerprint, GraphId, Id, Kind, Namespace, QueueId, RunId};
-use holdpoint_storage::{Durability, InboxEntry, Lane};
+use holdpoint_storage::{Durability, InboxEntry, Lane, open_payload};
 use rusqlite::{Connection, OptionalExtension, Params, Row, params};
 
 use crate::{
@@ -139,8 +139,10 @@ impl Db {
 
     /// The envelope of a run.
     pub(crate) fn payload(&self, row: &RunRow) -> Done<Vec<u8>> {
-        self.one(include_str!("../sql/payload.sql"), [row.key], |row| Ok(row.get(0)?))?
-            .ok_or_else(|| corrupt(row::what(&row.head.run), "it has no envelope"))
+        let sealed = self
+            .one(include_str!("../sql/payload.sql"), [row.key], |row| Ok(row.get(0)?))?
+            .ok_or_else(|| corrupt(row::what(&row.head.run), "it has no envelope"))?;
+        Ok(open_payload(&self.namespace, &row.head.run, sealed)?)
     }
 
     /// The newest snapshot of a run.

@@ -6,14 +6,14 @@ use async_trait::async_trait;
 use holdpoint_graph::{GraphId, Namespace, QueueId, RequestId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
-    CommitRequest, Cursor, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry, Inspect,
-    JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal, Retention,
-    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store, StoreResult,
-    TickRequest, Ticked, WorkerRecord,
+    CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
+    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store,
+    StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 
 use crate::{
-    ops::{append, claim, commit, enqueue, lease, prune, registry, signal, tick},
+    ops::{append, claim, commit, enqueue, lease, prune, registry, repair, signal, tick},
     read::{self, check, lists, runs, sessions},
     store::SqliteStore,
 };
@@ -229,6 +229,15 @@ impl Maintain for SqliteStore {
     async fn pinned(&self, graph: &GraphId, after: Option<&Cursor>) -> StoreResult<Page<RunHead>> {
         let (graph, after) = (graph.clone(), after.cloned());
         self.read(move |db| lists::pinned(db, &graph, after.as_ref())).await
+    }
+
+    async fn faults(&self) -> StoreResult<Vec<Damage>> {
+        self.write(repair::faults).await
+    }
+
+    async fn repair(&self, faults: &[Damage]) -> StoreResult<Vec<bool>> {
+        let faults = faults.to_vec();
+        self.write(move |tx| repair::repair(tx, &faults)).await
     }
 }
 

@@ -18,6 +18,7 @@
 //! # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
 //! ```
 
+mod aside;
 mod config;
 mod db;
 mod digests;

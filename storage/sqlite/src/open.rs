@@ -1,6 +1,6 @@
 //! Opening the file: what is refused before anything is written, and the settings of connections.
 
-use std::{fs, path::Path};
+use std::{fs, io::Read, path::Path};
 
 use holdpoint_graph::{Code, Refusal};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -14,6 +14,12 @@ use crate::{
 
 /// The oldest SQLite whose write-ahead log is safe with several connections.
 pub(crate) const VERSION_MIN: i32 = 3_051_003;
+/// The newest format of files: with a write-ahead log.
+const FORMAT_MAX: u8 = 2;
+/// How a write-ahead log begins; the last bit is the order of bytes of its checksums.
+const LOG_MAGIC: u32 = 0x377f_0682;
+/// The version of write-ahead logs.
+const LOG_VERSION: u32 = 3_007_000;
 /// Page cache of the writer, in KiB (SQLite counts those in negative numbers).
 const WRITER_CACHE: i64 = -32 * 1_024;
 /// Page cache of a reader.
@@ -95,6 +101,10 @@ fn open_file(config: &SqliteConfig, path: &Path) -> Done<Connection> {
     if !config.create_if_missing && !path.exists() {
         return Err(refusal(Code::SqliteDir, at, "does not exist, and is not to be created"));
     }
+    if let Some(what) = newer_format(path) {
+        let why = format!("has {what}, which a newer SQLite wrote: use a newer program");
+        return Err(refusal(Code::SqliteWalNewer, at, why));
+    }
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     flags.set(OpenFlags::SQLITE_OPEN_CREATE, config.create_if_missing);
     let conn = Connection::open_with_flags(path, flags).map_err(|error| refuse(at, error))?;
@@ -104,6 +114,30 @@ fn open_file(config: &SqliteConfig, path: &Path) -> Done<Connection> {
         return Err(refusal(Code::SqliteReadonly, at, "cannot be written"));
     }
     Ok(conn)
+}
+
+/// What of the file, or of its write-ahead log, this library cannot read. SQLite itself calls such
+/// a file no database, and takes such a log for an empty one.
+fn newer_format(path: &Path) -> Option<String> {
+    let start = |path: &Path| {
+        let mut bytes = [0; 20];
+        fs::File::open(path).and_then(|mut file| file.read_exact(&mut bytes)).ok().map(|()| bytes)
+    };
+    if let Some(bytes) = start(path)
+        && bytes.starts_with(b"SQLite format 3\0")
+        && bytes[19] > FORMAT_MAX
+    {
+        return Some(format!("the format {}", bytes[19]));
+    }
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let bytes = start(Path::new(&log))?;
+    let number = |at: usize| {
+        let word = bytes.get(at..at + 4).and_then(|word| word.try_into().ok());
+        u32::from_be_bytes(word.unwrap_or_default())
+    };
+    let is_log = number(0) & !1 == LOG_MAGIC;
+    (is_log && number(4) > LOG_VERSION).then(|| format!("a log of version {}", number(4)))
 }
 
 fn settings(conn: &Connection, config: &SqliteConfig) -> rusqlite::Result<()> {
@@ -132,4 +166,22 @@ pub(crate) fn refuse(at: &Location, error: rusqlite::Error) -> Fault {
         Some(_) | None => return Fault::Sql(error),
     };
     refusal(code, at, format!("cannot be used: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C58.
+    #[test]
+    fn an_old_library_is_refused() {
+        for (number, shown) in [(3_051_002, "3.51.2"), (3_046_000, "3.46.0"), (3_007_000, "3.7.0")]
+        {
+            let refusal = check_version(number).unwrap_err();
+            assert_eq!(refusal.code(), Code::SqliteVersion);
+            assert!(refusal.to_string().contains(shown), "{refusal}");
+        }
+        check_version(VERSION_MIN).unwrap();
+        check_version(rusqlite::version_number()).unwrap();
+    }
 }

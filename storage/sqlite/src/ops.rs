@@ -7,5 +7,6 @@ pub(crate) mod enqueue;
 pub(crate) mod lease;
 pub(crate) mod prune;
 pub(crate) mod registry;
+pub(crate) mod repair;
 pub(crate) mod signal;
 pub(crate) mod tick;

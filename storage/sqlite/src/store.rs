@@ -50,6 +50,11 @@ impl SqliteStore {
 
     fn open_now(config: SqliteConfig) -> StoreResult<Self> {
         let db = open::writer(&config)?;
+        Self::over(db, config)
+    }
+
+    /// The store on an open connection.
+    fn over(db: Db, config: SqliteConfig) -> StoreResult<Self> {
         let (ns, wake) = (db.ns, Arc::new(Wake::default()));
         let writer = Writer::start(db, Arc::clone(&config.clock), Arc::clone(&wake))
             .map_err(|error| StoreError::Unavailable { cause: error.to_string() })?;
@@ -123,5 +128,65 @@ impl SqliteStore {
         let waiting = self.shared.wake.for_run(run);
         self.shared.writer.look();
         drop(timeout(patience, waiting.told()).await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_graph::Code;
+    use holdpoint_storage::{Enqueue as _, Enqueued, IfBusy, Inspect as _, NewRun, When};
+
+    use super::*;
+
+    fn new_run(number: usize) -> NewRun {
+        NewRun {
+            run: format!("r{number}").parse().unwrap(),
+            request: format!("ask-{number}").parse().unwrap(),
+            graph: "flow".parse().unwrap(),
+            fingerprint: None,
+            queue: "default".parse().unwrap(),
+            session: None,
+            if_busy: IfBusy::Enqueue,
+            payload: vec![b'x'; 20_000],
+            payload_hash: String::new(),
+            priority: 4,
+            start: When::In(0),
+            expires: None,
+            deadline: None,
+            key: None,
+            tags: Vec::new(),
+            queue_depth_max: 1_000,
+        }
+    }
+
+    /// C30, C57: a file that can grow no more takes no run, keeps what it acknowledged, and goes
+    /// on once there is room. The limit is SQLite's own, so that the error is the real one.
+    #[tokio::test]
+    async fn a_full_file_refuses_and_keeps() {
+        let folder = tempfile::tempdir().unwrap();
+        let location = Location::File(folder.path().join("store.db"));
+        let config = SqliteConfig::new(location, "test".parse().unwrap());
+        let db = open::writer(&config).unwrap();
+        db.conn.pragma_update(None, "max_page_count", 100).unwrap();
+        let store = SqliteStore::over(db, config.clone()).unwrap();
+        let mut stored = 0;
+        let error = loop {
+            match store.enqueue(&[new_run(stored)], false).await {
+                Ok(_) => stored += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.code(), Code::StoreFull, "{error}");
+        assert!(error.is_retryable() && (5..30).contains(&stored), "{stored}");
+        let open = SqliteStore::open(config).await.unwrap();
+        for number in 0..stored {
+            let payload = open.payload(&new_run(number).run).await.unwrap();
+            assert_eq!(payload, Some(new_run(number).payload));
+        }
+        assert!(open.head(&new_run(stored).run).await.unwrap().is_none(), "nothing of it is kept");
+        let findings = open.check().await.unwrap();
+        assert!(findings.iter().all(|f| f.level == holdpoint_storage::Level::Ok), "{findings:?}");
+        let reply = open.enqueue(&[new_run(stored)], false).await.unwrap();
+        assert!(matches!(reply.items[..], [Enqueued::Created { .. }]), "{reply:?}");
     }
 }

@@ -5,11 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use holdpoint_graph::{Life, QueueId, RequestId, RunId, RunStatus};
-use holdpoint_storage::{CancelWish, Lane, RunHead};
+use holdpoint_graph::{Life, QueueId, RequestId, RunId, RunStatus, SessionId};
+use holdpoint_storage::{CancelWish, Lane};
 use rusqlite::params;
 
 use crate::{
+    aside,
     db::{Db, texts},
     fault::Done,
     place::{Place, close_ms},
@@ -101,8 +102,8 @@ impl<'d> Tx<'d> {
         }
         let came = place.is_ready && (!old.is_ready || place.lane != old.lane);
         self.note(run, came);
-        if old.turn.is_some() && place.turn.is_none() {
-            self.next_in_session(&run.head)?;
+        if let (Some(_), None, Some(session)) = (old.turn, place.turn, &run.head.session) {
+            self.next_in_session(session)?;
         }
         Ok(())
     }
@@ -239,10 +240,10 @@ impl<'d> Tx<'d> {
     }
 
     /// Lets the next run of a session be claimed, now that one has left its order.
-    pub(crate) fn next_in_session(&mut self, left: &RunHead) -> Done<()> {
-        let Some(session) = &left.session else { return Ok(()) };
+    pub(crate) fn next_in_session(&mut self, session: &SessionId) -> Done<()> {
         let Some((_, key)) = self.db.first_turn(session.as_str())? else { return Ok(()) };
-        let next = self.db.run_by_key(key)?;
+        // One that cannot be read is set aside, which lets the one behind it come.
+        let Some(next) = aside::run(self, key)? else { return Ok(()) };
         if matches!(next.place.status, RunStatus::Queued) && !next.place.is_ready {
             self.db.execute(include_str!("../sql/make_ready.sql"), [key])?;
             self.changes.lanes.insert(next.lane);
@@ -330,16 +331,32 @@ impl<'d> Tx<'d> {
     }
 
     /// Writes the counts; the last step before COMMIT.
-    pub(crate) fn finish(self) -> Done<Changes> {
-        for (queue, deltas) in &self.changes.counts {
+    pub(crate) fn finish(mut self) -> Done<Changes> {
+        self.write_counts()?;
+        Ok(self.changes)
+    }
+
+    /// Writes what was counted so far.
+    pub(crate) fn write_counts(&mut self) -> Done<()> {
+        for (queue, deltas) in self.changes.counts.drain() {
             for (status, delta) in RunStatus::ALL.into_iter().zip(deltas) {
-                if *delta != 0 {
+                if delta != 0 {
                     let params = params![self.db.ns, queue.as_str(), status.as_str(), delta];
                     self.db.execute(include_str!("../sql/count_runs.sql"), params)?;
                 }
             }
         }
-        Ok(self.changes)
+        self.depths.clear();
+        Ok(())
+    }
+
+    /// Writes a run with all its columns to the place that its head names, wherever it stands.
+    pub(crate) fn replace(&mut self, run: &mut RunRow) -> Done<()> {
+        let place = self.settle(run)?;
+        self.move_run(run, &place)?;
+        self.note(run, place.is_ready);
+        run.place = place;
+        Ok(())
     }
 }
 

@@ -88,6 +88,31 @@ async fn a_file_that_cannot_be_written_is_refused() {
     refused(config(&file), Code::SqliteReadonly).await;
 }
 
+/// C57: what a newer SQLite wrote is told as such, and not touched.
+#[tokio::test]
+async fn a_newer_format_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("store.db");
+    let conn = Connection::open(&file).unwrap();
+    conn.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (x);").unwrap();
+    conn.close().unwrap();
+    let good = std::fs::read(&file).unwrap();
+    let mut newer = good.clone();
+    newer[19] = 3;
+    std::fs::write(&file, &newer).unwrap();
+    let text = refused(config(&file), Code::SqliteWalNewer).await;
+    assert!(text.contains("format 3"), "{text}");
+    assert_eq!(std::fs::read(&file).unwrap(), newer);
+    std::fs::write(&file, &good).unwrap();
+    let log = folder.path().join("store.db-wal");
+    let header = [0x377f_0682_u32, 3_008_000, 4_096, 0, 0, 0, 0, 0];
+    let header: Vec<u8> = header.iter().flat_map(|word| word.to_be_bytes()).collect();
+    std::fs::write(&log, &header).unwrap();
+    let text = refused(config(&file), Code::SqliteWalNewer).await;
+    assert!(text.contains("3008000"), "{text}");
+    assert_eq!(std::fs::read(&log).unwrap(), header);
+}
+
 #[tokio::test]
 async fn a_locked_file_is_refused_after_the_timeout() {
     let folder = tempfile::tempdir().unwrap();

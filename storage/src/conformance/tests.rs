@@ -1,12 +1,13 @@
 //! The list in the macro and the properties in the files are the same.
 
-const THEMES: [(&str, &str); 13] = [
+const THEMES: [(&str, &str); 14] = [
     ("enqueue", include_str!("enqueue.rs")),
     ("batch", include_str!("batch.rs")),
     ("session", include_str!("session.rs")),
     ("lanes", include_str!("lanes.rs")),
     ("claim", include_str!("claim.rs")),
     ("commit", include_str!("commit.rs")),
+    ("damage", include_str!("damage.rs")),
     ("park", include_str!("park.rs")),
     ("signal", include_str!("signal.rs")),
     ("append", include_str!("append.rs")),

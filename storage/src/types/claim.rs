@@ -67,6 +67,9 @@ pub struct ClaimedRun {
     pub inbox: Vec<InboxEntry>,
     /// The session's last finished run, whose state this one starts from.
     pub session_last: Option<RunId>,
+    /// What the store found damaged in all this, and left out: the owner can only end the run, as
+    /// one that cannot be read.
+    pub damage: Option<String>,
 }
 
 /// The reply to a claim.

@@ -3,6 +3,7 @@
 mod append;
 mod claim;
 mod commit;
+mod damage;
 mod enqueue;
 mod head;
 mod lane;
@@ -12,6 +13,7 @@ mod upkeep;
 pub use append::{AppendKind, AppendReply, AppendRequest, ChainHash};
 pub use claim::{ClaimRequest, ClaimedRun, Claims, Lease, Loss, Renewal};
 pub use commit::{CommitReply, CommitRequest, Disposition, OpenedInterrupt, Vote};
+pub use damage::{Change, Damage};
 pub use enqueue::{EnqueueReply, Enqueued, IfBusy, NewRun};
 pub use head::{
     CancelWish, Cursor, JournalPart, OpenQuestion, Page, Partial, RunFilter, RunHead, SessionRecord,

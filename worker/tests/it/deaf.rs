@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
-    CommitRequest, Cursor, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry, Inspect,
-    JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal, Retention,
-    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store, StoreResult,
-    TickRequest, Ticked, WorkerRecord,
+    CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
+    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store,
+    StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 use std::sync::Arc;
 
@@ -162,6 +162,14 @@ impl Maintain for Deaf {
     }
     async fn pinned(&self, graph: &GraphId, after: Option<&Cursor>) -> StoreResult<Page<RunHead>> {
         self.0.pinned(graph, after).await
+    }
+
+    async fn faults(&self) -> StoreResult<Vec<Damage>> {
+        self.0.faults().await
+    }
+
+    async fn repair(&self, faults: &[Damage]) -> StoreResult<Vec<bool>> {
+        self.0.repair(faults).await
     }
 }
 

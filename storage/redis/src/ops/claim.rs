@@ -38,7 +38,7 @@ impl Claim for RedisStore {
         let mut parts = Parts::of(reply, "the reply to a claim")?;
         let now_ms: i64 = parts.number()?;
         let due: i64 = parts.number()?;
-        let runs = claimed(&mut parts, now_ms.saturating_add(request.lease_ms))?;
+        let runs = self.claimed(&mut parts, now_ms.saturating_add(request.lease_ms)).await?;
         Ok(Claims { now_ms, runs, next_due_ms: (due >= 0).then_some(due) })
     }
 
@@ -75,11 +75,33 @@ impl Claim for RedisStore {
     }
 }
 
-/// The claimed runs that are left of a reply.
-pub(super) fn claimed(parts: &mut Parts, deadline_ms: i64) -> StoreResult<Vec<ClaimedRun>> {
-    let mut runs = Vec::with_capacity(parts.left());
-    while parts.left() > 0 {
-        runs.push(codec::claimed(parts.parts()?, deadline_ms)?);
+impl RedisStore {
+    /// The claimed runs that are left of a reply. One that cannot be read is put aside.
+    pub(super) async fn claimed(
+        &self,
+        parts: &mut Parts,
+        deadline_ms: i64,
+    ) -> StoreResult<Vec<ClaimedRun>> {
+        let namespace = &self.conn.config().namespace;
+        let (mut runs, mut damaged) = (Vec::with_capacity(parts.left()), Vec::new());
+        while parts.left() > 0 {
+            let mut claimed = parts.parts()?;
+            let run = claimed.text()?;
+            match codec::claimed(namespace, &run, claimed, deadline_ms) {
+                Ok(claimed) => runs.push(claimed),
+                Err(error) => {
+                    tracing::warn!(%error, "puts a run aside that cannot be read");
+                    damaged.push(run);
+                }
+            }
+        }
+        if !damaged.is_empty() {
+            let mut call = self.conn.call(Script::Aside).await?;
+            damaged.iter().for_each(|run| {
+                call.arg(run);
+            });
+            self.conn.ask(call).await?;
+        }
+        Ok(runs)
     }
-    Ok(runs)
 }

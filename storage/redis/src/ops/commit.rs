@@ -13,6 +13,7 @@ use crate::{
     call::Call,
     codec::{self, Parts},
     error::unreadable,
+    guard::MEMORY_WARN,
     script::Script,
 };
 
@@ -46,6 +47,9 @@ impl Commit for RedisStore {
     }
 
     async fn partial(&self, run: &RunId, after: u64, body: Vec<u8>) -> StoreResult<()> {
+        if self.conn.memory().await.percent() >= MEMORY_WARN {
+            return Ok(());
+        }
         let mut call = self.conn.call(Script::Partial).await?;
         call.arg(run.as_str()).number(after).arg(body);
         self.conn.ask(call).await.map(|_| ())

@@ -1,34 +1,32 @@
-//! What `check` looks at: the server's settings, its clock, and whether each run is in the one
-//! place that its state names.
+//! What `check` looks at: the server's settings, its clock, and whether each run is in the places
+//! that its state names.
 
-use holdpoint_storage::{Clock as _, Finding, Inspect as _, Level, StoreResult, SystemClock};
+use holdpoint_storage::{
+    Clock as _, Damage, Finding, Inspect as _, Level, StoreResult, SystemClock,
+};
 
-use crate::{RedisStore, codec::Parts, script::Script};
+use crate::RedisStore;
 
-/// Rows that one script compares.
-const STEP: u64 = 200;
-/// Rows of an index that one check compares; a larger namespace is checked in part.
-const ROWS_MAX: u64 = 100_000;
 /// Faults that one check lists.
-const FAULTS_MAX: usize = 50;
+const SHOWN_MAX: usize = 50;
 /// A clock that differs by more is a finding.
 const SKEW_MS_MAX: i64 = 2_000;
-const INDEXES: [&str; 12] =
-    ["ix", "due", "wak", "prk", "lse", "fin", "fin.l", "can", "can.l", "dead", "dead.l", "bad"];
 
 impl RedisStore {
     pub(super) async fn findings(&self) -> StoreResult<Vec<Finding>> {
         let mut findings = self.conn.facts().await?.findings;
         findings.push(self.skew().await?);
-        let before = findings.len();
-        let mut indexes: Vec<String> = INDEXES.iter().map(|&name| name.to_owned()).collect();
-        let stats = self.stats().await?;
-        indexes.extend(stats.lanes.iter().map(|row| format!("q:{}", super::lane_text(&row.lane))));
-        for index in &indexes {
-            self.compare(index, &mut findings).await?;
+        let text = format!("the namespace is instance {}", self.conn.instance().await?);
+        findings.push(Finding::new(Level::Ok, "instance", text, ""));
+        let faults = self.find_faults().await?;
+        let shown = faults.iter().take(SHOWN_MAX).map(finding);
+        findings.extend(shown);
+        if faults.len() > SHOWN_MAX {
+            let text = format!("{} more faults are not listed", faults.len() - SHOWN_MAX);
+            findings.push(Finding::new(Level::Bad, "conservation", text, "see the first ones"));
         }
-        if findings.len() == before {
-            let text = "every run is in the one place that its state names";
+        if faults.is_empty() {
+            let text = "every run is in the places that its state names";
             findings.push(Finding::new(Level::Ok, "conservation", text, ""));
         }
         Ok(findings)
@@ -43,27 +41,13 @@ impl RedisStore {
             Finding::new(Level::Ok, "clock", text, "")
         })
     }
+}
 
-    async fn compare(&self, index: &str, findings: &mut Vec<Finding>) -> StoreResult<()> {
-        let mut first = 0;
-        while first < ROWS_MAX {
-            let mut call = self.conn.call(Script::Fsck).await?;
-            call.arg(index).number(first).number(STEP);
-            let mut parts = Parts::of(self.conn.ask(call).await?, "a comparison")?;
-            let rows: u64 = parts.number()?;
-            while parts.left() > 0 {
-                let mut fault = parts.parts()?;
-                let text = format!("run {} {}", fault.text()?, fault.text()?);
-                let fix = "look at the run, then cancel or redrive it";
-                if findings.len() < FAULTS_MAX {
-                    findings.push(Finding::new(Level::Bad, "orphans", text, fix));
-                }
-            }
-            if rows < STEP {
-                break;
-            }
-            first += STEP;
-        }
-        Ok(())
-    }
+fn finding(fault: &Damage) -> Finding {
+    let (level, fix) = match (fault.check.as_str(), fault.is_mendable()) {
+        ("aside", _) => (Level::Warn, "save what is needed of it, then delete its keys"),
+        (_, true) => (Level::Bad, "doctor --repair"),
+        (_, false) => (Level::Bad, "look at the run, then cancel or redrive it"),
+    };
+    Finding::new(level, &fault.check, &fault.text, fix)
 }

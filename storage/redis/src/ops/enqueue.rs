@@ -1,10 +1,10 @@
 //! For whoever brings work and answers.
 
 use async_trait::async_trait;
-use holdpoint_graph::{Fingerprint, RequestId, RunId};
+use holdpoint_graph::{Fingerprint, Namespace, RequestId, RunId};
 use holdpoint_storage::{
     Address, AppendKind, AppendReply, AppendRequest, Enqueue, EnqueueReply, Enqueued, IfBusy,
-    InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When,
+    InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When, seal_payload,
 };
 
 use super::{commit::push_question, digest};
@@ -23,13 +23,15 @@ const CHUNK: usize = 100;
 #[async_trait]
 impl Enqueue for RedisStore {
     async fn enqueue(&self, items: &[NewRun], partial: bool) -> StoreResult<EnqueueReply> {
-        self.conn.is_safe()?;
+        self.conn.recheck().await?;
+        self.conn.has_room().await?;
         let mut verdicts = Vec::with_capacity(items.len());
         let chunk = if partial { CHUNK } else { items.len().max(1) };
         for part in items.chunks(chunk) {
             let mut call = self.conn.call(Script::Enqueue).await?;
             call.arg(if partial { "1" } else { "0" });
-            part.iter().for_each(|item| push(&mut call, item));
+            let namespace = &self.conn.config().namespace;
+            part.iter().for_each(|item| push(&mut call, item, namespace));
             let Some(first) = part.first() else { continue };
             let reply = self.conn.send(call, &first.request).await?;
             let mut parts = Parts::of(reply, "the reply to an enqueue")?;
@@ -85,6 +87,14 @@ impl Enqueue for RedisStore {
     }
 
     async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {
+        // A cancel must be possible in a full store, so the script may run there; what brings work
+        // back waits until there is room.
+        match kind {
+            AppendKind::Cancel { .. } => {}
+            AppendKind::Edit { .. } | AppendKind::Redrive | AppendKind::Migrate { .. } => {
+                self.conn.has_room().await?;
+            }
+        }
         let mut call = self.conn.call(Script::Append).await?;
         call.arg(request.run.as_str()).arg(digest(request.request.as_str()));
         call.arg(format!("{}:{}", request.from, request.previous.0));
@@ -133,7 +143,7 @@ fn appended(
 }
 
 /// The 16 arguments of an item.
-fn push(call: &mut Call, item: &NewRun) {
+fn push(call: &mut Call, item: &NewRun, namespace: &Namespace) {
     let busy = match item.if_busy {
         IfBusy::Enqueue => "e",
         IfBusy::Reject => "r",
@@ -156,7 +166,7 @@ fn push(call: &mut Call, item: &NewRun) {
         .arg(item.key.as_ref().map_or("", |key| key.as_str()))
         .arg(tags.join("\n"))
         .arg(&item.payload_hash)
-        .arg(&item.payload);
+        .arg(seal_payload(namespace, &item.run, &item.payload));
 }
 
 fn request_digest(request: &RequestId) -> [u8; 8] {

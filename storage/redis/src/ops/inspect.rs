@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use holdpoint_graph::{Fingerprint, GraphId, InterruptId, RunId, RunStatus, SessionId};
 use holdpoint_storage::{
     Cursor, Finding, GraphRecord, Inspect, JournalPart, Lane, LaneStats, OpenQuestion, Page,
-    Partial, RunFilter, RunHead, SessionRecord, Stats, StoreResult, WorkerRecord,
+    Partial, RunFilter, RunHead, SessionRecord, Stats, StoreResult, WorkerRecord, open_payload,
 };
 
 use super::read::{Index, Range};
@@ -41,7 +41,9 @@ impl Inspect for RedisStore {
         let Some(mut parts) = self.read(run, "payload", None).await? else { return Ok(None) };
         parts.next()?;
         parts.next()?;
-        parts.bytes_or_none()
+        // One that is missing is as damaged as one that is cut.
+        let sealed = parts.bytes_or_none()?.unwrap_or_default();
+        open_payload(&self.conn.config().namespace, run, sealed).map(Some)
     }
 
     async fn journal(

@@ -3,11 +3,11 @@
 use async_trait::async_trait;
 use holdpoint_graph::{GraphId, QueueId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
-    Cursor, GraphRecord, Maintain, Page, Retention, RunHead, StoreResult, TickRequest, Ticked,
-    WorkerRecord,
+    Cursor, Damage, GraphRecord, Maintain, Page, Retention, RunHead, StoreResult, TickRequest,
+    Ticked, WorkerRecord,
 };
 
-use super::{claim::claimed, read::Index, request_of};
+use super::{read::Index, request_of};
 use crate::{
     RedisStore,
     codec::{self, Parts},
@@ -76,7 +76,7 @@ impl Maintain for RedisStore {
         let held: i64 = parts.number()?;
         let fired = parts.number()?;
         let reaped = codec::runs(parts.texts()?)?;
-        let closing = claimed(&mut parts, now_ms.saturating_add(request.lease_ms))?;
+        let closing = self.claimed(&mut parts, now_ms.saturating_add(request.lease_ms)).await?;
         let held_until_ms = (held >= 0).then_some(held);
         Ok(Ticked { now_ms, held_until_ms, reaped, fired, closing })
     }
@@ -135,6 +135,18 @@ impl Maintain for RedisStore {
             head.graph == *graph && head.fingerprint.is_some() && !head.status().is_terminal()
         };
         self.heads(&index, &is_pinned, after, PINNED_MAX).await
+    }
+
+    async fn faults(&self) -> StoreResult<Vec<Damage>> {
+        self.find_faults().await
+    }
+
+    async fn repair(&self, faults: &[Damage]) -> StoreResult<Vec<bool>> {
+        let mut mended = Vec::with_capacity(faults.len());
+        for fault in faults {
+            mended.push(self.mend(fault).await?);
+        }
+        Ok(mended)
     }
 }
 

@@ -5,6 +5,7 @@ mod claim;
 mod commit;
 mod doctor;
 mod enqueue;
+mod fsck;
 mod inspect;
 mod maintain;
 mod read;

@@ -13,9 +13,9 @@ local out = {int(now), '-1'}
 local used = redis.call('GET', T .. 'u:' .. worker) or ''
 if known(used, ARGV[4]) then
   for _, run in ipairs(redis.call('SMEMBERS', T .. 'h:' .. worker)) do
-    local h, flat = head(run)
-    if h and h.s == 'r' and h.o == nonce then
-      out[#out + 1] = grab(run, h, flat)
+    local good, h, _, reply = look(run, grab)
+    if good and h and h.s == 'r' and h.o == nonce then
+      out[#out + 1] = reply
       redis.call('ZADD', T .. 'lse', int(now + lease), run)
     end
   end
@@ -65,12 +65,13 @@ while #picked < max and looked < max + 100 do
   local run, key = best()
   if not run then break end
   looked = looked + 1
-  local good, h, flat = pcall(head, run)
-  if not good or not h or h.s ~= 'q' then
+  local good, h, _, reply, size = look(run, grab)
+  if not good or not h then
+    aside(run, now, string.match(key, 'q:([^|]+)|[^|]+|[^|]*$'))
     redis.call('ZREM', key, run)
-    redis.call('ZADD', T .. 'bad', int(now), run)
+  elseif h.s ~= 'q' then
+    redis.call('ZREM', key, run)
   elseif h.row == '0' or #picked == 0 then
-    local reply, size = grab(run, h, flat)
     picked[#picked + 1] = {run, h, reply, key}
     bytes = bytes + size
     if h.row ~= '0' or bytes > tonumber(ARGV[8]) then break end

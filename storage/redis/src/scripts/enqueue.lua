@@ -44,11 +44,13 @@ local function judge(i)
     if belongs and belongs ~= graph then return {'G', belongs} end
     local busy = active[session] or redis.call('LINDEX', T .. 's:' .. session, 0)
     active[session] = busy
+    if not graphs[session] then typed('x:' .. session, 'zset') end
     if busy and ARGV[i + 5] == 'r' then return {'B', busy, question(busy)} end
     wish = busy and ARGV[i + 5] ~= 'e' and {busy, ARGV[i + 5]}
   end
   local waiting = depths[queue] or tonumber(redis.call('HGET', T .. 'c', queue) or 0)
   if waiting >= tonumber(ARGV[i + 11]) then return {'Q', int(waiting)} end
+  for tag in string.gmatch(ARGV[i + 13], '[^\n]+') do typed('t:' .. tag, 'zset') end
   local start = at(ARGV[i + 8])
   local state = start > now and 's' or 'q'
   depths[queue], new[run] = waiting + 1, {state, request}

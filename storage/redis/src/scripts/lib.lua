@@ -24,6 +24,14 @@ local function gone(run)
   end
   corrupt(run, 'its header is missing or cut')
 end
+--@ typed
+-- Stops before the first write when a key has another type than the layout gives it.
+local function typed(name, kind)
+  local is = redis.call('TYPE', T .. name).ok
+  if is ~= kind and is ~= 'none' then
+    error({err = 'WRONGTYPE ' .. name .. ' is a ' .. is .. ' and not a ' .. kind})
+  end
+end
 --@ int
 local function int(value) return string.format('%d', value) end
 --@ before
@@ -124,14 +132,58 @@ local function disown(run, worker)
   redis.call('ZREM', T .. 'lse', run)
   redis.call('SREM', T .. 'h:' .. worker, run)
 end
+--@ aside
+-- Puts a run that cannot be read aside: out of every place that leads to it, so that it stops
+-- nobody, while all that is stored of it stays. `counted`: the queue in which it was found.
+local function aside(run, now, counted)
+  local function has(name, kind) return redis.call('TYPE', T .. name).ok == kind end
+  local v = has('r:' .. run, 'hash')
+    and redis.call('HMGET', T .. 'r:' .. run, 's', 'a', 'l', 'w') or {}
+  local graph, queue, session = string.match(v[2] or '', '^([^|]+)|([^|]+)|([^|]*)$')
+  local worker = string.match(v[4] or '', '^[^|]+')
+  local order = session and session ~= '' and 's:' .. session
+  local is_first, second, after, good = false, nil, nil, false
+  if order and has(order, 'list') then
+    local line = redis.call('LRANGE', T .. order, 0, 1)
+    is_first, second = line[1] == run, line[2]
+    if is_first and second then good, after = pcall(head, second) end
+  else
+    order = nil
+  end
+  -- All is read; now write.
+  for _, name in ipairs({'due', 'wak', 'lse', 'prk', 'exp'}) do
+    redis.call('ZREM', T .. name, run)
+  end
+  if queue then
+    local lane = lane_of({queue = queue, graph = graph}, v[3])
+    if redis.call('ZREM', T .. 'q:' .. lane, run) == 1 then counted = queue end
+    if v[1] == 's' or v[1] == 'q' then counted = queue end
+  end
+  if counted and tonumber(redis.call('HGET', T .. 'c', counted) or 0) > 0 then
+    depth(counted, -1)
+  end
+  if worker and has('h:' .. worker, 'set') then redis.call('SREM', T .. 'h:' .. worker, run) end
+  if order and redis.call('LREM', T .. order, 1, run) == 1 then
+    if has('S:' .. session, 'hash') then redis.call('HINCRBY', T .. 'S:' .. session, 'open', -1) end
+    if good and after and after.s == 'q' then
+      redis.call('ZADD', T .. 'q:' .. after.lane, after.score, second)
+      wake(after.lane, 1)
+    end
+  end
+  redis.call('ZADD', T .. 'bad', int(now), run)
+end
 --@ nextup
--- The run whose turn it is when `run` leaves its session's order.
+-- The run whose turn it is when `run` leaves its session's order, with its head: none when it is
+-- damaged.
 local function nextup(run, h)
   if h.session == '' then return nil end
+  -- Read here, so that a session of another type stops the caller before it writes.
+  h.former = redis.call('HGET', T .. 'S:' .. h.session, 'last')
   local order = redis.call('LRANGE', T .. 's:' .. h.session, 0, 1)
   if order[1] ~= run or not order[2] then return nil end
-  local after = head(order[2])
-  if not after or after.s ~= 'q' then return nil end
+  local good, after = pcall(head, order[2])
+  if not good or not after then return order[2] end
+  if after.s ~= 'q' then return nil end
   return order[2], after
 end
 --@ leave
@@ -141,7 +193,7 @@ local function leave(run, h, is_last, after, after_head)
   redis.call('LREM', T .. 's:' .. h.session, 1, run)
   redis.call('HINCRBY', T .. 'S:' .. h.session, 'open', -1)
   if is_last then
-    local former = redis.call('HGET', T .. 'S:' .. h.session, 'last')
+    local former = h.former
     redis.call('HSET', T .. 'S:' .. h.session, 'last', run)
     local old = former and former ~= run and redis.call('HMGET', T .. 'r:' .. former, 's', 'f')
     local ended = old and ({c = 'fin', x = 'can', f = 'dead'})[old[1]]
@@ -150,9 +202,11 @@ local function leave(run, h, is_last, after, after_head)
       redis.call('ZADD', T .. ended, old[2], former)
     end
   end
-  if after then
+  if after_head then
     redis.call('ZADD', T .. 'q:' .. after_head.lane, after_head.score, after)
     wake(after_head.lane, 1)
+  elseif after then
+    aside(after, (clock()))
   end
 end
 --@ settle
@@ -181,6 +235,23 @@ local function show(run, now, i)
   redis.call('HSET', T .. 'b:' .. run, ARGV[i], ARGV[i + 4])
   redis.call('ZADD', T .. 'op', at, ARGV[i] .. ' ' .. run)
 end
+--@ stray
+-- Takes an entry out of an index in which its run does not belong. One without a run is noted.
+local function stray(run, h, name, now)
+  redis.call('ZREM', T .. name, run)
+  if not h then redis.call('ZADD', T .. 'bad', int(now), run) end
+end
+--@ look
+-- Reads a run without failing: false when it is damaged, else true, its head as `head` has it, and
+-- what `read` says of it.
+local function look(run, read)
+  local good, h, flat = pcall(head, run)
+  if not good then return false end
+  if not h or not read then return true, h, flat end
+  local is_read, a, b = pcall(read, run, h, flat)
+  if not is_read then return false end
+  return true, h, flat, a, b
+end
 --@ fire
 -- Queues the runs whose time has come.
 local function fire(now, max)
@@ -188,9 +259,11 @@ local function fire(now, max)
   for _, name in ipairs({'due', 'wak'}) do
     local due = redis.call('ZRANGE', T .. name, '-inf', now, 'BYSCORE', 'LIMIT', 0, max - fired)
     for _, run in ipairs(due) do
-      local good, h = pcall(head, run)
-      if good and h and (h.s == 's' or h.s == 'p') then
-        local what = turn(run, h)
+      local good, h, _, what = look(run, turn)
+      if not good then
+        aside(run, now)
+        redis.call('ZREM', T .. name, run)
+      elseif h and (h.s == 's' or h.s == 'p') then
         redis.call('ZREM', T .. name, run)
         if h.s == 'p' then
           redis.call('ZREM', T .. 'prk', run)
@@ -201,18 +274,17 @@ local function fire(now, max)
         tell(run, h.F, 'q')
         fired = fired + 1
       else
-        redis.call('ZREM', T .. name, run)
-        redis.call('ZADD', T .. 'bad', now, run)
+        stray(run, h, name, now)
       end
     end
   end
   return fired
 end
 --@ lose
--- Takes a run from a worker that is gone.
-local function lose(run, h, now, evidence, delays)
+-- Takes a run from a worker that is gone; `what` is what `turn` said.
+local function lose(run, h, now, evidence, delays, what)
   local delay = tonumber(delays[math.min(math.max(tonumber(h.row), 1), #delays)] or 0)
-  local what, until_ms = turn(run, h), int(now + delay)
+  local until_ms = int(now + delay)
   local since = string.match(h.w or '', '|(%d+)$') or '0'
   local loss = '{"worker":"' .. h.worker .. '","epoch":' .. h.e .. ',"claimed_at_ms":' .. since
     .. ',"lost_at_ms":' .. int(now) .. ',"evidence":' .. evidence .. '}'
@@ -257,6 +329,13 @@ local function longest(lease)
   if tonumber(redis.call('HGET', T .. 'm', 'lease') or 0) < lease then
     redis.call('HSET', T .. 'm', 'lease', lease)
   end
+end
+--@ whole
+-- Stops when a key that goes with a run is of another type than it should be.
+local function whole(run, h)
+  typed('ix', 'zset')
+  for tag in string.gmatch(h.g or '', '[^\n]+') do typed('t:' .. tag, 'zset') end
+  if h.session ~= '' then typed('x:' .. h.session, 'zset') end
 end
 --@ forget
 -- Deletes an ended run; its idempotency key lives on until `key_until`.

@@ -8,17 +8,17 @@ local worker, delays, out = ARGV[2], {}, {}
 for i = 4, #ARGV do delays[#delays + 1] = ARGV[i] end
 local now, heads = clock(), {}
 for n, run in ipairs(redis.call('SRANDMEMBER', T .. 'h:' .. worker, 100)) do
-  local good, h = pcall(head, run)
-  heads[n] = {run, good and h}
+  local good, h, _, what = look(run, turn)
+  heads[n] = {run, good, h, what}
 end
 for _, entry in ipairs(heads) do
-  local run, h = entry[1], entry[2]
+  local run, good, h = entry[1], entry[2], entry[3]
   if h and h.s == 'r' and h.worker == worker then
-    lose(run, h, now, ARGV[3], delays)
+    lose(run, h, now, ARGV[3], delays, entry[4])
     out[#out + 1] = run
   else
+    if not good then aside(run, now) end
     redis.call('SREM', T .. 'h:' .. worker, run)
-    redis.call('ZADD', T .. 'bad', int(now), run)
   end
 end
 redis.call('ZREM', T .. 'workers', worker)

@@ -10,13 +10,13 @@ for _, kind in ipairs({{'fin', 2}, {'can', 2}, {'dead', 3}}) do
   local old = redis.call('ZRANGE', T .. kind[1], '-inf', int(now - ARGV[kind[2]]), 'BYSCORE',
     'LIMIT', 0, left - count)
   for _, run in ipairs(old) do
-    local good, h = pcall(head, run)
+    local good, h = look(run, whole)
     if good and h and string.find('cfx', h.s) then
       forget(run, h, now, tonumber(ARGV[4]))
       count = count + 1
     else
-      redis.call('ZREM', T .. kind[1], run)
-      redis.call('ZADD', T .. 'bad', int(now), run)
+      if not good then aside(run, now) end
+      stray(run, h, kind[1], now)
     end
   end
 end

@@ -7,8 +7,8 @@ local now = clock()
 local out, leases = {}, {}
 for i = 3, #ARGV, 3 do
   local run = ARGV[i]
-  local v = redis.call('HMGET', T .. 'r:' .. run, 's', 'e', 'o', 'x', 'i')
-  if v[1] == 'r' and v[2] == ARGV[i + 1] and v[3] == ARGV[i + 2] then
+  local good, v = pcall(redis.call, 'HMGET', T .. 'r:' .. run, 's', 'e', 'o', 'x', 'i')
+  if good and v[1] == 'r' and v[2] == ARGV[i + 1] and v[3] == ARGV[i + 2] then
     leases[#leases + 1] = int(now + ARGV[2])
     leases[#leases + 1] = run
     out[#out + 1] = (v[4] and 1 or 0) + (v[5] and 2 or 0)

@@ -26,22 +26,24 @@ for _, run in ipairs(far) do redis.call('ZADD', T .. 'lse', int(now + long), run
 if held == '-1' then
   local gone = redis.call('ZRANGEBYSCORE', T .. 'lse', '-inf', int(now - ARGV[5]), 'LIMIT', 0, max)
   for _, run in ipairs(gone) do
-    local good, h = pcall(head, run)
-    if good and h and h.s == 'r' and h.worker then
-      lose(run, h, now, ARGV[9], delays)
+    local good, h, _, what = look(run, turn)
+    if not good or (h and h.s == 'r' and not h.worker) then
+      aside(run, now)
+    elseif h and h.s == 'r' then
+      lose(run, h, now, ARGV[9], delays, what)
       reaped[#reaped + 1] = run
     else
-      redis.call('ZREM', T .. 'lse', run)
-      redis.call('ZADD', T .. 'bad', int(now), run)
+      stray(run, h, 'lse', now)
     end
   end
 end
 local out = {int(now), held, fire(now, max), reaped}
 local ending = redis.call('ZRANGE', T .. 'exp', '-inf', int(now), 'BYSCORE', 'LIMIT', 0, max)
 for _, run in ipairs(ending) do
-  local good, h, flat = pcall(head, run)
-  if good and h and string.find('sqp', h.s) then
-    local reply = grab(run, h, flat)
+  local good, h, _, reply = look(run, grab)
+  if not good then
+    aside(run, now)
+  elseif h and string.find('sqp', h.s) then
     redis.call('ZREM', T .. 'q:' .. h.lane, run)
     redis.call('ZREM', T .. 'due', run)
     redis.call('ZREM', T .. 'wak', run)
@@ -53,7 +55,7 @@ for _, run in ipairs(ending) do
     longest(lease)
     out[#out + 1] = reply
   else
-    redis.call('ZREM', T .. 'exp', run)
+    stray(run, h, 'exp', now)
   end
 end
 -- Once in 5 s: a run that a silent worker holds and that has no deadline gets one that is over.

@@ -2,15 +2,15 @@
 
 use std::cmp::Reverse;
 
-use holdpoint_graph::{LeaseTerm, Life, Pair, WorkerId};
-use holdpoint_storage::{ClaimRequest, ClaimedRun, Claims, Lease, StoreError};
+use holdpoint_graph::{LeaseTerm, Life, Pair, RunId, WorkerId};
+use holdpoint_storage::{ClaimRequest, ClaimedRun, Claims, InboxEntry, Lease, StoreError};
 use rusqlite::params;
-use tracing::warn;
 
 use crate::{
+    aside,
     digests::Digests,
-    fault::{Done, Fault},
-    row::RunRow,
+    fault::{Done, Fault, corrupt},
+    row::{self, RunRow},
     tx::Tx,
 };
 
@@ -60,14 +60,15 @@ fn repeat(tx: &mut Tx<'_>, request: &ClaimRequest) -> Done<Claims> {
     let deadline_ms = tx.now_ms.saturating_add(request.lease_ms);
     let mut claims = Claims { now_ms: tx.now_ms, runs: Vec::new(), next_due_ms: None };
     for key in keys {
-        let mut run = tx.db.run_by_key(key)?;
+        let Some(mut run) = aside::run(tx, key)? else { continue };
         let Life::Running { lease } = &run.head.life else { continue };
         let lease = lease.clone();
         run.change(|life| life.renew(&lease.pair, deadline_ms))
             .map_err(|error| run.broken(&error))?;
         tx.save(&mut run)?;
-        let snapshot = tx.db.snapshot(&run)?;
-        claims.runs.push(whole(tx, run, lease, snapshot)?);
+        let read = parts(tx, &run);
+        let Some(parts) = aside::sound(tx, key, read)? else { continue };
+        claims.runs.push(parts.with(run, lease));
     }
     Ok(claims)
 }
@@ -80,13 +81,13 @@ fn take_first(tx: &mut Tx<'_>, request: &ClaimRequest, taker: &Taker<'_>) -> Don
         if runs.len() >= request.max || (bytes > request.bytes_max && !runs.is_empty()) {
             break;
         }
-        let Some(run) = readable(tx.db.run_by_key(key))? else { continue };
+        let Some(run) = aside::run(tx, key)? else { continue };
         // Who lost its worker may do so again, and must not take its neighbours along.
         let is_suspect = run.head.lost_in_row > 0;
         if is_suspect && !runs.is_empty() {
             continue;
         }
-        let claimed = take(tx, run, taker)?;
+        let Some(claimed) = take(tx, run, taker)? else { continue };
         bytes += bytes_of(&claimed);
         runs.push(claimed);
         if is_suspect {
@@ -94,18 +95,6 @@ fn take_first(tx: &mut Tx<'_>, request: &ClaimRequest, taker: &Taker<'_>) -> Don
         }
     }
     Ok(runs)
-}
-
-/// A damaged run must not stop the others: it is left, and the doctor shows it.
-fn readable(run: Done<RunRow>) -> Done<Option<RunRow>> {
-    match run {
-        Ok(run) => Ok(Some(run)),
-        Err(Fault::Store(error @ StoreError::Corrupt { .. })) => {
-            warn!(%error, "left a run that cannot be read");
-            Ok(None)
-        }
-        Err(fault @ (Fault::Store(_) | Fault::Sql(_))) => Err(fault),
-    }
 }
 
 fn bytes_of(claimed: &ClaimedRun) -> usize {
@@ -153,8 +142,14 @@ pub(crate) struct Taker<'t> {
     pub(crate) lease_ms: i64,
 }
 
-/// Takes a queued run.
-pub(crate) fn take(tx: &mut Tx<'_>, mut run: RunRow, taker: &Taker<'_>) -> Done<ClaimedRun> {
+/// Takes a queued run; none when it was set aside instead, because it cannot go on in any way.
+pub(crate) fn take(
+    tx: &mut Tx<'_>,
+    mut run: RunRow,
+    taker: &Taker<'_>,
+) -> Done<Option<ClaimedRun>> {
+    let read = parts(tx, &run);
+    let Some(parts) = aside::sound(tx, run.key, read)? else { return Ok(None) };
     let last = run.head.epoch;
     let epoch = u64::try_from(tx.now_us).unwrap_or(0).max(last.saturating_add(1));
     let lease = LeaseTerm {
@@ -163,7 +158,6 @@ pub(crate) fn take(tx: &mut Tx<'_>, mut run: RunRow, taker: &Taker<'_>) -> Done<
         deadline_ms: tx.now_ms.saturating_add(taker.lease_ms),
     };
     run.change(|life| life.claim(lease.clone())).map_err(|error| run.broken(&error))?;
-    let is_first = run.head.started_at_ms.is_none();
     let head = &mut run.head;
     head.epoch = epoch;
     head.claims += 1;
@@ -174,9 +168,7 @@ pub(crate) fn take(tx: &mut Tx<'_>, mut run: RunRow, taker: &Taker<'_>) -> Done<
     run.claimed_ms = Some(tx.now_ms);
     tx.save(&mut run)?;
     grant(tx, taker.lease_ms)?;
-    // Before its first claim nobody could write a snapshot.
-    let snapshot = if is_first { None } else { tx.db.snapshot(&run)? };
-    whole(tx, run, lease, snapshot)
+    Ok(Some(parts.with(run, lease)))
 }
 
 /// Remembers the longest lease, by which a stalled store waits before it reaps.
@@ -189,26 +181,67 @@ fn grant(tx: &mut Tx<'_>, lease_ms: i64) -> Done<()> {
     Ok(())
 }
 
-/// The run with all that is needed to go on.
-fn whole(
-    tx: &Tx<'_>,
-    run: RunRow,
-    lease: LeaseTerm,
+/// All that is needed of a run to go on, beside its head.
+struct Parts {
+    payload: Vec<u8>,
     snapshot: Option<Vec<u8>>,
-) -> Done<ClaimedRun> {
+    journal: Vec<Vec<u8>>,
+    inbox: Vec<InboxEntry>,
+    session_last: Option<RunId>,
+    damage: Option<String>,
+}
+
+impl Parts {
+    fn with(self, run: RunRow, lease: LeaseTerm) -> ClaimedRun {
+        ClaimedRun {
+            lease: Lease { run: run.head.run.clone(), pair: lease.pair, worker: lease.worker },
+            head: run.head,
+            payload: self.payload,
+            snapshot: self.snapshot,
+            journal: self.journal,
+            inbox: self.inbox,
+            session_last: self.session_last,
+            damage: self.damage,
+        }
+    }
+}
+
+/// Reads what belongs to a run. What is damaged is left out and told to the owner, who ends the
+/// run; one whose journal has more than its head counts could not even be ended.
+fn parts(tx: &Tx<'_>, run: &RunRow) -> Done<Parts> {
     let session_last = match &run.head.session {
         Some(session) => tx.db.session_last(session.as_str())?,
         None => None,
     };
-    Ok(ClaimedRun {
-        payload: tx.db.payload(&run)?,
-        snapshot,
-        journal: tx.db.events(&run, run.head.snapshot_seq, usize::MAX)?,
-        inbox: tx.db.inbox(&run)?,
+    let mut damage = None;
+    // Before its first claim nobody could write a snapshot.
+    let has_begun = run.head.started_at_ms.is_some();
+    let snapshot = if has_begun { tx.db.snapshot(run) } else { Ok(None) };
+    let parts = Parts {
+        payload: or_damage(tx.db.payload(run), &mut damage)?,
+        snapshot: or_damage(snapshot, &mut damage)?,
+        journal: tx.db.events(run, run.head.snapshot_seq, usize::MAX)?,
+        inbox: tx.db.inbox(run)?,
         session_last,
-        lease: Lease { run: run.head.run.clone(), pair: lease.pair, worker: lease.worker },
-        head: run.head,
-    })
+        damage,
+    };
+    if parts.journal.len() as u64 > run.head.seq.saturating_sub(run.head.snapshot_seq) {
+        return Err(corrupt(
+            row::what(&run.head.run),
+            "its journal is longer than its head counts",
+        ));
+    }
+    Ok(parts)
+}
+
+fn or_damage<T: Default>(read: Done<T>, damage: &mut Option<String>) -> Done<T> {
+    match read {
+        Err(Fault::Store(StoreError::Corrupt { why, .. })) => {
+            damage.get_or_insert(why);
+            Ok(T::default())
+        }
+        other => other,
+    }
 }
 
 /// Makes runs whose timer has come claimable.
@@ -218,7 +251,7 @@ pub(crate) fn fire(tx: &mut Tx<'_>, max: usize) -> Done<usize> {
     let due: Vec<i64> = tx.db.all(sql, params, |row| Ok(row.get(0)?))?;
     let mut fired = 0;
     for key in due {
-        let Some(mut run) = readable(tx.db.run_by_key(key))? else { continue };
+        let Some(mut run) = aside::run(tx, key)? else { continue };
         run.change(|life| life.fire(tx.now_ms)).map_err(|error| run.broken(&error))?;
         run.head.updated_at_ms = tx.now_ms;
         tx.save(&mut run)?;

@@ -1,7 +1,9 @@
 //! Storing runs, and making a scheduled one due.
 
 use holdpoint_graph::{InterruptId, Life, QueueId, RunId, RunStatus, SessionId};
-use holdpoint_storage::{CancelWish, ChainHash, EnqueueReply, Enqueued, IfBusy, NewRun, RunHead};
+use holdpoint_storage::{
+    CancelWish, ChainHash, EnqueueReply, Enqueued, IfBusy, NewRun, RunHead, seal_payload,
+};
 use rusqlite::params;
 
 use crate::{
@@ -153,7 +155,8 @@ fn store(tx: &mut Tx<'_>, item: &NewRun) -> Done<Enqueued> {
     let mut run = new_row(item, lane, tx.now_ms);
     tx.insert(&mut run)?;
     let sql = include_str!("../../sql/insert_payload.sql");
-    tx.db.execute(sql, params![run.key, item.payload])?;
+    let sealed = seal_payload(&tx.db.namespace, &item.run, &item.payload);
+    tx.db.execute(sql, params![run.key, sealed])?;
     if let Some(key) = &item.key {
         let sql = include_str!("../../sql/insert_idempotency.sql");
         let (run, hash) = (item.run.as_str(), &item.payload_hash);

@@ -4,7 +4,7 @@ use holdpoint_graph::{LifeError, RunId, WorkerId};
 use holdpoint_storage::{Lease, Loss, Renewal};
 use rusqlite::params;
 
-use crate::{db::id, fault::Done, row::RunRow, tx::Tx};
+use crate::{aside, fault::Done, row::RunRow, tx::Tx};
 
 /// Keeps leases for `lease_ms` from now; the answers are in the order of the leases.
 pub(crate) fn renew(tx: &mut Tx<'_>, leases: &[Lease], lease_ms: i64) -> Done<Vec<Renewal>> {
@@ -13,7 +13,10 @@ pub(crate) fn renew(tx: &mut Tx<'_>, leases: &[Lease], lease_ms: i64) -> Done<Ve
 }
 
 fn renew_one(tx: &mut Tx<'_>, lease: &Lease, deadline_ms: i64) -> Done<Renewal> {
-    let Some(mut run) = tx.db.run_by_id(&lease.run)? else { return Ok(Renewal::Fenced) };
+    let read = tx.db.run_by_id(&lease.run);
+    let Some(Some(mut run)) = aside::by_id(tx, &lease.run, read)? else {
+        return Ok(Renewal::Fenced);
+    };
     match run.change(|life| life.renew(&lease.pair, deadline_ms)) {
         Ok(()) => {
             tx.save(&mut run)?;
@@ -48,11 +51,12 @@ pub(crate) fn lost(
 ) -> Done<Vec<RunId>> {
     let sql = include_str!("../../sql/held_by_worker.sql");
     let params = params![tx.db.ns, worker.as_str()];
-    let held: Vec<(i64, RunId)> = tx.db.all(sql, params, |row| Ok((row.get(0)?, id(row, 1)?)))?;
+    let held: Vec<i64> = tx.db.all(sql, params, |row| Ok(row.get(0)?))?;
     let mut runs = Vec::with_capacity(held.len());
-    for (key, run) in held {
-        lose(tx, tx.db.run_by_key(key)?, evidence, loss_delays_ms)?;
-        runs.push(run);
+    for key in held {
+        let Some(held) = aside::run(tx, key)? else { continue };
+        runs.push(held.head.run.clone());
+        lose(tx, held, evidence, loss_delays_ms)?;
     }
     leave(tx, worker)?;
     Ok(runs)

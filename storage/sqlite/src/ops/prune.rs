@@ -4,7 +4,17 @@ use holdpoint_graph::{RunStatus, SessionId};
 use holdpoint_storage::Retention;
 use rusqlite::params;
 
-use crate::{fault::Done, row::RunRow, tx::Tx};
+use crate::{aside, fault::Done, row::RunRow, tx::Tx};
+
+/// What deletes the parts of a run.
+pub(super) const PARTS: [&str; 6] = [
+    include_str!("../../sql/delete_payload.sql"),
+    include_str!("../../sql/delete_events.sql"),
+    include_str!("../../sql/delete_snapshot.sql"),
+    include_str!("../../sql/delete_inbox.sql"),
+    include_str!("../../sql/delete_interrupts.sql"),
+    include_str!("../../sql/delete_partials.sql"),
+];
 
 /// Deletes ended runs that are old enough, at most `max`; never the last of a session.
 pub(crate) fn prune(tx: &mut Tx<'_>, retention: Retention, max: usize) -> Done<usize> {
@@ -21,7 +31,7 @@ pub(crate) fn prune(tx: &mut Tx<'_>, retention: Retention, max: usize) -> Done<u
         let sql = include_str!("../../sql/prunable.sql");
         let keys: Vec<i64> = tx.db.all(sql, params, |row| Ok(row.get(0)?))?;
         for key in keys {
-            let run = tx.db.run_by_key(key)?;
+            let Some(run) = aside::run(tx, key)? else { continue };
             delete(tx, &run, retention.key_ms)?;
             pruned += 1;
         }
@@ -46,7 +56,7 @@ pub(crate) fn delete_session(tx: &mut Tx<'_>, session: &SessionId) -> Done<Optio
     let sql = include_str!("../../sql/session_runs.sql");
     let keys: Vec<i64> = tx.db.all(sql, params, |row| Ok(row.get(0)?))?;
     for key in keys {
-        let run = tx.db.run_by_key(key)?;
+        let Some(run) = aside::run(tx, key)? else { continue };
         delete(tx, &run, Retention::default().key_ms)?;
     }
     tx.db.execute(include_str!("../../sql/delete_session.sql"), params)?;
@@ -55,15 +65,8 @@ pub(crate) fn delete_session(tx: &mut Tx<'_>, session: &SessionId) -> Done<Optio
 
 /// Deletes all of a run but its idempotency key, which lives for `key_ms` at least.
 fn delete(tx: &mut Tx<'_>, run: &RunRow, key_ms: i64) -> Done<()> {
-    for sql in [
-        include_str!("../../sql/delete_run.sql"),
-        include_str!("../../sql/delete_payload.sql"),
-        include_str!("../../sql/delete_events.sql"),
-        include_str!("../../sql/delete_snapshot.sql"),
-        include_str!("../../sql/delete_inbox.sql"),
-        include_str!("../../sql/delete_interrupts.sql"),
-        include_str!("../../sql/delete_partials.sql"),
-    ] {
+    tx.db.execute(include_str!("../../sql/delete_run.sql"), [run.key])?;
+    for sql in PARTS {
         tx.db.execute(sql, [run.key])?;
     }
     let head = &run.head;

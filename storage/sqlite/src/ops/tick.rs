@@ -1,12 +1,11 @@
 //! Upkeep: taking runs from workers whose lease ended, firing timers, claiming what must end.
 
-use std::mem;
-
 use holdpoint_graph::{Life, RunId};
 use holdpoint_storage::{ClaimedRun, StoreError, TickRequest, Ticked};
 use rusqlite::params;
 
 use crate::{
+    aside,
     fault::{Done, Fault},
     ops::{
         claim::{Taker, fire, take},
@@ -81,7 +80,7 @@ fn reap(tx: &mut Tx<'_>, request: &TickRequest) -> Done<Vec<RunId>> {
     let overdue: Vec<i64> = tx.db.all(sql, params, |row| Ok(row.get(0)?))?;
     let mut reaped = Vec::with_capacity(overdue.len());
     for key in overdue {
-        let run = tx.db.run_by_key(key)?;
+        let Some(run) = aside::run(tx, key)? else { continue };
         reaped.push(run.head.run.clone());
         lose(tx, run, "lease expired", &request.loss_delays_ms)?;
     }
@@ -97,20 +96,18 @@ fn closing(tx: &mut Tx<'_>, request: &TickRequest) -> Done<Vec<ClaimedRun>> {
         Taker { worker: &request.worker, nonce: &request.nonce, lease_ms: request.lease_ms };
     let mut closing = Vec::with_capacity(keys.len());
     for key in keys {
-        let mut run = tx.db.run_by_key(key)?;
+        let Some(mut run) = aside::run(tx, key)? else { continue };
         // The wish, or the end of the time, is what makes it claimable now.
-        let life = mem::replace(&mut run.head.life, Life::Queued);
-        run.head.life = match life {
-            Life::Scheduled { .. } => life.start_now(),
-            Life::Parked { .. } => life.signal(),
-            Life::Queued
-            | Life::Running { .. }
-            | Life::Completed
-            | Life::Failed { .. }
-            | Life::Cancelled => Ok(life),
+        match run.head.life {
+            Life::Scheduled { .. } | Life::Parked { .. } => run.head.life = Life::Queued,
+            Life::Queued => {}
+            // It has an owner or has ended, and only the index says that it must end.
+            Life::Running { .. } | Life::Completed | Life::Failed { .. } | Life::Cancelled => {
+                tx.save(&mut run)?;
+                continue;
+            }
         }
-        .map_err(|error| run.broken(&error))?;
-        closing.push(take(tx, run, &taker)?);
+        closing.extend(take(tx, run, &taker)?);
     }
     Ok(closing)
 }

@@ -8,12 +8,13 @@ use crate::{
     db::Db,
     fault::{Done, Fault},
     open::check_version,
+    place::close_ms,
     row,
 };
 
 /// Findings of one kind that are listed one by one.
 const SHOWN_MAX: i64 = 20;
-const RESTORE: &str = "restore a backup, or delete the run after saving what is needed of it";
+const RESTORE: &str = "doctor --repair";
 
 /// Checks settings, indexes and records.
 pub(crate) fn check(db: &Db, config: &SqliteConfig) -> Done<Vec<Finding>> {
@@ -22,6 +23,7 @@ pub(crate) fn check(db: &Db, config: &SqliteConfig) -> Done<Vec<Finding>> {
     findings.extend(orphans(db)?);
     findings.extend(conservation(db)?);
     findings.push(heads(db)?);
+    findings.extend(asides(db)?);
     Ok(findings)
 }
 
@@ -78,15 +80,16 @@ fn orphans(db: &Db) -> Done<Vec<Finding>> {
         Ok(format!("there is a {part} of the run with key {run}, which does not exist"))
     })?;
     let sql = include_str!("../../sql/runs_without_parts.sql");
-    let runs = named(db, sql, "has not all of its parts, or more of them than it counts")?;
+    let mut runs = named(db, sql, "has not all of its parts, or more of them than it counts")?;
+    let sql = include_str!("../../sql/runs_with_wrong_counts.sql");
+    runs.extend(named(db, sql, "counts its questions or answers wrong")?);
     let sql = include_str!("../../sql/lost_sessions.sql");
     let sessions = db.all(sql, params![db.ns, SHOWN_MAX], |row| {
         Ok(format!("session {} starts from a run that does not exist", row.get::<_, String>(0)?))
     })?;
-    let fix = "restore a backup, or delete these rows";
-    let mut findings = summary("orphans", parts, fix);
+    let mut findings = summary("orphans", parts, RESTORE);
     findings.extend(summary("parts", runs, RESTORE));
-    findings.extend(summary("sessions", sessions, "delete the session"));
+    findings.extend(summary("sessions", sessions, RESTORE));
     Ok(findings)
 }
 
@@ -101,7 +104,7 @@ fn conservation(db: &Db) -> Done<Vec<Finding>> {
         Ok(format!("queue {queue} counts {counted} runs as {status}, there are {found}"))
     })?;
     let mut findings = summary("places", misplaced, RESTORE);
-    findings.extend(summary("conservation", wrong, "restore a backup"));
+    findings.extend(summary("conservation", wrong, RESTORE));
     Ok(findings)
 }
 
@@ -109,6 +112,10 @@ fn conservation(db: &Db) -> Done<Vec<Finding>> {
 fn heads(db: &Db) -> Done<Finding> {
     let (mut sound, mut damaged) = (0_u64, Vec::new());
     let read = |row: &Row<'_>| match row::decode(row, &db.lanes()) {
+        Ok(run) if run.place.close_ms != close_ms(&run.head) => {
+            damaged.push(format!("run {} stands to be ended at another time", run.head.run));
+            Ok(())
+        }
         Ok(_) => {
             sound += 1;
             Ok(())
@@ -125,6 +132,17 @@ fn heads(db: &Db) -> Done<Finding> {
     } else {
         damaged.truncate(SHOWN_MAX as usize);
         Finding::new(Level::Bad, "heads", damaged.join("; "), RESTORE)
+    })
+}
+
+/// Runs that were set aside stop nobody, and wait for a person.
+fn asides(db: &Db) -> Done<Vec<Finding>> {
+    let sql = include_str!("../../sql/asides.sql");
+    db.all(sql, params![db.ns, SHOWN_MAX], |row| {
+        let id = row.get::<_, String>("id").unwrap_or_else(|_| "?".to_owned());
+        let text = format!("run {id} is set aside because it could not be read");
+        let fix = "save what is needed of it; doctor --repair takes it back once it can be read";
+        Ok(Finding::new(Level::Warn, "aside", text, fix))
     })
 }
 

@@ -1,13 +1,13 @@
 //! Lists over runs and questions, page by page.
 
 use holdpoint_graph::{Code, GraphId, InterruptId, Refusal, RunId, limits::PAGE_MAX};
-use holdpoint_storage::{Cursor, OpenQuestion, Page, RunFilter, RunHead};
+use holdpoint_storage::{Cursor, OpenQuestion, Page, RunFilter, RunHead, StoreError};
 use rusqlite::{Row, params};
 
 use crate::{
     db::{Db, id},
-    fault::Done,
-    row,
+    fault::{Done, Fault},
+    row::{self, RunRow},
 };
 
 /// Heads that one call looks at: a filter that fits few runs gives short pages, not slow ones.
@@ -44,14 +44,23 @@ where
         if looked_at == LOOK_MAX || page.rows.len() == limit {
             break;
         }
-        let head = row::decode(row, &db.lanes())?.head;
-        last = Some(Cursor { at_ms: head.created_at_ms, id: head.run.to_string() });
-        if is_shown(&head) {
+        last = Some(Cursor { at_ms: row.get("created_ms")?, id: row.get("id")? });
+        let read = readable(row::decode(row, &db.lanes()))?;
+        if let Some(head) = read.map(|run| run.head).filter(&is_shown) {
             page.rows.push(head);
         }
     }
     page.next = last.or_else(|| after.cloned());
     Ok(page)
+}
+
+/// A damaged run is left out of lists, and stops none; the doctor shows it.
+fn readable(read: Done<RunRow>) -> Done<Option<RunRow>> {
+    match read {
+        Ok(run) => Ok(Some(run)),
+        Err(Fault::Store(StoreError::Corrupt { .. })) => Ok(None),
+        Err(fault @ (Fault::Store(_) | Fault::Sql(_))) => Err(fault),
+    }
 }
 
 /// Where a list goes on: behind the cursor, or from its beginning.
@@ -107,10 +116,12 @@ pub(crate) fn questions(
     let has_more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| has_more).map(Found::cursor);
-    let with_head = |Found { run, interrupt, opened_at_ms, body }| {
-        Ok(OpenQuestion { head: db.run_by_key(run)?.head, interrupt, opened_at_ms, body })
-    };
-    let rows = found.into_iter().map(with_head).collect::<Done<_>>()?;
+    let mut rows = Vec::with_capacity(found.len());
+    for Found { run, interrupt, opened_at_ms, body } in found {
+        if let Some(run) = readable(db.run_by_key(run))? {
+            rows.push(OpenQuestion { head: run.head, interrupt, opened_at_ms, body });
+        }
+    }
     Ok(Page { rows, next })
 }
 

@@ -12,7 +12,16 @@ use crate::{
 
 /// The head of a run.
 pub(crate) fn head(db: &Db, run: &RunId) -> Done<Option<RunHead>> {
-    Ok(db.run_by_id(run)?.map(|run| run.head))
+    let found = db.run_by_id(run)?.map(|run| run.head);
+    if found.is_none() && is_aside(db, run)? {
+        return Err(corrupt(what(run), "it was set aside because it could not be read"));
+    }
+    Ok(found)
+}
+
+fn is_aside(db: &Db, run: &RunId) -> Done<bool> {
+    let sql = include_str!("../../sql/key_of_aside.sql");
+    Ok(db.one(sql, params![db.ns, run.as_str()], |_| Ok(()))?.is_some())
 }
 
 /// The envelope of a run.

@@ -119,6 +119,7 @@ impl Model {
                 worker: lease.worker.clone(),
             },
             payload: run.payload.clone(),
+            damage: None,
             snapshot: run.snapshot.clone(),
             journal: run.journal.iter().skip(run.head.snapshot_seq as usize).cloned().collect(),
             inbox: run.entries(),
