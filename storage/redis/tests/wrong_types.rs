@@ -186,7 +186,6 @@ fn park(run: &ClaimedRun) -> CommitRequest {
 }
 
 fn answer(address: Address, run: &str) -> SignalRequest {
-    ballot: None,
     SignalRequest {
         ballot: None,
         run: run.parse().unwrap(),
