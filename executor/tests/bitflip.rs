@@ -102,7 +102,7 @@ impl Bench {
         Self { store, raw, graphs, behind }
     }
 
-    async fn enqueue(&self, number: usize) -> RunId {
+    async fn enqueue(&self, number: usize, session: Option<&str>) -> RunId {
         let input = json!({ "number": number });
         let payload = RunPayload::new(State::from_json(input.clone()).unwrap());
         let new = NewRun {
@@ -111,7 +111,7 @@ impl Bench {
             graph: "flow".parse().unwrap(),
             fingerprint: None,
             queue: "default".parse().unwrap(),
-            session: None,
+            session: session.map(|session| session.parse().unwrap()),
             if_busy: IfBusy::Enqueue,
             payload: payload.encode(),
             payload_hash: meaning_hash(&input),
@@ -130,7 +130,7 @@ impl Bench {
 
     /// A run that stands at its gate, with a journal and a snapshot.
     async fn parked(&self, number: usize) -> RunId {
-        let run = self.enqueue(number).await;
+        let run = self.enqueue(number, None).await;
         assert_eq!(self.work().await, Some(Outcome::Parked));
         run
     }
@@ -348,6 +348,26 @@ async fn replaced_parts_are_noticed_on_redis() {
 #[tokio::test]
 async fn replaced_parts_are_noticed_on_sqlite() {
     replace_all(Bench::sqlite().await).await;
+}
+
+/// A run that would start from a damaged one of its session ends as one that cannot be read, and
+/// its worker is not taken for lost.
+#[tokio::test]
+async fn damaged_session_fails_its_next_run() {
+    for bench in [Bench::redis().await, Bench::sqlite().await] {
+        let first = bench.enqueue(1, Some("s1")).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&first).await;
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        let n = read_events(&bench, &first).await.end - 1;
+        let mut bytes = bench.stored(&first, Part::Event, n);
+        bytes[40] ^= 1;
+        bench.overwrite(&first, Part::Event, n, &bytes);
+        let second = bench.enqueue(2, Some("s1")).await;
+        assert_eq!(bench.work().await, Some(Outcome::Failed(ReasonCode::Undecodable)));
+        let head = bench.store.head(&second).await.unwrap().unwrap();
+        assert_eq!((head.claims, head.reason()), (1, Some(ReasonCode::Undecodable)));
+    }
 }
 
 /// The bench can fail: what is not damaged goes through the gate.
