@@ -95,7 +95,7 @@ impl Bench {
             }
             Input::Signal(options) => answered(self.producer.signal(&options).await),
             Input::Graph(graph) => compiled(graph.compile()),
-            Input::Node(node) => self.run(*node).await,
+            Input::Node(node) => Box::pin(self.run(*node)).await,
             Input::Worker(config) => config.check().map_or_else(refusal, |()| Answer::default()),
             Input::Made(made) => made.map_or_else(refusal, |()| Answer::default()),
             Input::Call(call) => call(self).await,

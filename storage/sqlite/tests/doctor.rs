@@ -102,6 +102,7 @@ impl World {
     async fn commit(&self, run: &ClaimedRun, disposition: Disposition) {
         let opened = match disposition {
             Disposition::Park { .. } => vec![OpenedInterrupt {
+                votes: Vec::new(),
                 interrupt: "q1".parse().unwrap(),
                 gate: None,
                 args_hash: "args".to_owned(),
