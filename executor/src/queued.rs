@@ -171,7 +171,7 @@ impl QueuedExecutor {
         let run = claimed.run.head.run.clone();
         let outcome = self.execute_inner(claimed).await;
         if matches!(outcome, Outcome::Fenced) {
-            tracing::warn!(%run, "the lease is over; the run is given up");
+            tracing::debug!(%run, "the lease is over; the run is given up");
         }
         tracing::debug!(%run, ?outcome, "claim ended");
         if let (Some(tracer), Some(span)) = (tracer, span) {

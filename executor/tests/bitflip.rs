@@ -329,9 +329,9 @@ async fn replace_all(bench: Bench) {
                 "empty" => Vec::new(),
                 "another's" => bench.stored(&other, part, n),
                 // What was there before: of a journal its first event, and of a snapshot or a
-                // payload, which have no earlier form here, that of another version.
+                // payload, which have no earlier form here, that of a version that never was.
                 _ if part == Part::Event => bench.stored(&run, part, 0),
-                _ => [&[2], &good[1..]].concat(),
+                _ => [&[9], &good[1..]].concat(),
             };
             assert_ne!(bad, good);
             bench.overwrite(&run, part, n, &bad);

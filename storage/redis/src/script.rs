@@ -247,7 +247,7 @@ mod tests {
     /// shrink. What brings work in must not.
     #[test]
     fn only_what_releases_may_run_in_a_full_store() {
-        const BRING: [&str; 6] = ["claim", "enqueue", "init", "partial", "registry", "start_now"];
+        const BRING: [&str; 5] = ["claim", "enqueue", "partial", "registry", "start_now"];
         const READ: [&str; 9] =
             ["fsck", "graphs", "page", "partials", "read", "session", "stats", "types", "workers"];
         for (name, source) in SOURCES {

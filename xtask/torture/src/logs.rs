@@ -9,9 +9,8 @@ use holdpoint_storage::{Clock as _, SystemClock};
 use holdpoint_torture_check::{Line, Op, Phase, mono_ns};
 
 /// What is said, and its code in the history.
-const SAID: [(&str, &str); 4] = [
+const SAID: [(&str, &str); 3] = [
     ("the lease is over; the run is given up", "gave_up"),
-    ("could not be renewed in time; the run is given up", "gave_up"),
     ("gave the run up: its last commit was not taken", "gave_up"),
     ("a commit was refused as stale", "E_FENCED"),
 ];

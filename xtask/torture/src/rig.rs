@@ -148,6 +148,8 @@ impl Rig {
             "--namespace",
             NAMESPACE,
             "--accept-data-loss",
+            "--log",
+            "info,holdpoint_executor::queued=debug",
             "--lease",
             &format!("{}ms", LEASE.as_millis()),
             "--drain",
