@@ -16,8 +16,8 @@ impl Bench {
     fn new() -> Self {
         let scratch = Scratch::new();
         let root = scratch.file("data");
-        std::fs::create_dir(&root).unwrap();
-        let shim = Shim::new(&scratch.file("shim"), &[root]).unwrap();
+        std::fs::create_dir(&root).expect("a new folder");
+        let shim = Shim::new(&scratch.file("shim"), &[root]).expect("the shim was built");
         Self { scratch, shim }
     }
 
@@ -39,11 +39,11 @@ impl Bench {
     }
 
     fn text(&self) -> String {
-        std::fs::read_to_string(self.file()).unwrap()
+        std::fs::read_to_string(self.file()).expect("the file was written")
     }
 
     fn cut(&self) -> String {
-        self.shim.cut(Tail::Lost).unwrap();
+        self.shim.cut(Tail::Lost).expect("the logs can be read");
         self.text()
     }
 }
