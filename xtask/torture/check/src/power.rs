@@ -6,8 +6,8 @@
 //! find them whose power went in that moment and whose disk keeps exactly what was synced.
 //!
 //! That is the pessimistic end of what a power cut may do; a real one may also have written any
-//! part of the rest, which [`Tail::Garbage`] stands for. The shim's own documentation says what neither
-//! models: lost or reordered renames, creations and deletions above all.
+//! part of the rest, which [`Tail::Garbage`] stands for. The shim's own documentation says what
+//! neither models: lost or reordered renames, creations and deletions above all.
 
 use std::{
     collections::HashMap,

@@ -49,7 +49,8 @@ impl Bench {
         let scratch = Scratch::new();
         let root = scratch.file("data");
         std::fs::create_dir(&root).expect("a new folder");
-        let shim = Shim::new(&scratch.file("shim"), std::slice::from_ref(&root)).expect("the shim was built");
+        let shim = Shim::new(&scratch.file("shim"), std::slice::from_ref(&root));
+        let shim = shim.expect("the shim was built");
         let appendfsync = match mode {
             Mode::SqliteFull | Mode::SqliteNormal => None,
             Mode::RedisAlways => Some(Appendfsync::Always),
