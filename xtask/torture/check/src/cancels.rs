@@ -14,11 +14,8 @@ use serde::Serialize;
 use crate::{
     EventDump, Op, Phase,
     count::Count,
-    facts::{Facts, MS},
+    facts::{APART_MS, Facts, MS},
 };
-
-/// By how many ms a store's time and the wall time of this machine may differ.
-const APART_MS: i64 = 5;
 
 /// What became of cancels.
 #[derive(Debug, Clone, Default, Serialize)]

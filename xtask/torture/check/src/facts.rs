@@ -13,6 +13,9 @@ use crate::{Dump, History, Line, Op, Phase, RunDump, fault};
 /// ns in a ms.
 pub(crate) const MS: u64 = 1_000_000;
 
+/// By how many ms a store's time and the wall time of this machine may differ.
+pub(crate) const APART_MS: i64 = 5;
+
 /// History and dump, in the shape that checkers ask for.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {

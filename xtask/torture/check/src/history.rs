@@ -26,8 +26,8 @@ use serde_json::Value;
 ///
 /// * Repeats of one call with one request id repeat its id.
 /// * A node that fails or is dropped says `fail`, one that still works may say `unknown`.
-/// * A worker that records its calls writes `claim` (ok) and `commit` (invoke, then ok or fail),
-///   with run, pair and the request's id.
+/// * Who records an owner's calls writes `claim` (ok), and `commit`, `renew`, `release` (invoke,
+///   then ok when it was taken), with run, pair and an id; a refused one is `E_FENCED` besides.
 /// * *Place* is `run`, `node`, `visit`, `attempt`; *pair* is `epoch` and `nonce`.
 /// * `detail` of a signal: `{"foreign": true}` when it must be refused, because it names an
 ///   interrupt that is not open, or not of this run.
