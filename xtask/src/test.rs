@@ -13,8 +13,9 @@ use crate::redis;
 /// Failing doc tests do not keep the others from running, but they count.
 pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     redis::ensure_installed()?;
-    // Tests start examples and the binaries of other packages, which cargo builds only when asked.
-    command::run(&mut cargo(&["build", "--workspace", "--examples", "--bins"]))?;
+    // Tests start examples and the binaries of other packages, and preload a library; cargo builds
+    // these only when asked.
+    command::run(&mut cargo(&["build", "--workspace", "--lib", "--examples", "--bins"]))?;
     let docs = status(&mut cargo(&["test", "--doc", "--workspace"]))?;
     if !docs.success() {
         eprintln!("xtask: doc tests failed, see above");

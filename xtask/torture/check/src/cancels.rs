@@ -14,11 +14,8 @@ use serde::Serialize;
 use crate::{
     EventDump, Op, Phase,
     count::Count,
-    facts::{Facts, MS},
+    facts::{APART_MS, Facts, MS},
 };
-
-/// By how many ms a store's time and the wall time of this machine may differ.
-const APART_MS: i64 = 5;
 
 /// What became of cancels.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -41,6 +38,8 @@ pub(crate) fn check(facts: &Facts<'_>, lease_ms: u64) -> Cancels {
         }
     }
     let mut found = Cancels { acknowledged: acknowledged.len() as u64, ..Cancels::default() };
+    // A store that may lose may have forgotten the cancel.
+    acknowledged.retain(|_, (at, _)| !facts.may_be_lost(*at));
     for (id, (_, wall)) in &acknowledged {
         // A run that is gone is counted as lost.
         let Some(run) = facts.runs.get(id) else { continue };
@@ -142,6 +141,16 @@ mod tests {
         world.has(run("r").status("cancelled"));
         world.at(1_101).node("w", ("r", "b", 1), 5, Phase::Invoke);
         assert_eq!(check(&world.facts(), 1_000).began.count, 1);
+    }
+
+    #[test]
+    fn a_store_that_may_lose_may_forget_a_cancel() {
+        let mut world = cancelled();
+        world.has(run("r").event_at(200, 5, completed()));
+        world.at(150).fault("store", crate::fault::STORE_KILL, Phase::Invoke);
+        assert_eq!(check(&world.facts(), 1_000).stepped.count, 1);
+        world.may_lose = true;
+        assert_eq!(check(&world.facts(), 1_000).stepped.count, 0);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Effects {
     pub calls: u64,
     /// Unsafe effects that were called more often than decisions allow.
     pub unsafe_twice: Count,
+    /// Unsafe effects that were called again because a store that may lose forgot the first call.
+    pub forgotten: u64,
     /// Idempotent effects that came under several keys, or without one.
     pub other_key: Count,
     /// Keys that came for several effects.
@@ -33,6 +35,7 @@ struct Calls<'a> {
     run: &'a str,
     class: &'a str,
     count: usize,
+    first: u64,
     keys: BTreeSet<Option<&'a str>>,
 }
 
@@ -46,16 +49,19 @@ pub(crate) fn check(facts: &Facts<'_>) -> Effects {
         found.calls += 1;
         calls.run = line.run.as_deref().unwrap_or_default();
         calls.class = text("class").unwrap_or_default();
+        calls.first = if calls.count == 0 { line.mono } else { calls.first };
         calls.count += 1;
         calls.keys.insert(text("key"));
     }
     let mut keys: BTreeMap<&str, &str> = BTreeMap::new();
     for (id, calls) in &effects {
         match calls.class {
-            "unsafe" if calls.count > 1 + retries(facts, calls.run) => {
+            "unsafe" if calls.count <= 1 + retries(facts, calls.run) => {}
+            "unsafe" if facts.may_be_lost(calls.first) => found.forgotten += 1,
+            "unsafe" => {
                 found.unsafe_twice.add(format!("{id} was called {} times", calls.count));
             }
-            "unsafe" | "pure" => {}
+            "pure" => {}
             "idempotent" => {
                 if calls.keys.len() > 1 || calls.keys.contains(&None) {
                     found.other_key.add(format!("{id} came under {:?}", calls.keys));
@@ -122,6 +128,18 @@ mod tests {
         assert_eq!(check(&world.facts()).unsafe_twice.count, 0);
         call(&mut world, "r/pay", "unsafe", None);
         assert_eq!(check(&world.facts()).unsafe_twice.count, 1);
+    }
+
+    #[test]
+    fn a_store_that_may_lose_may_forget_a_call() {
+        let mut world = World::new();
+        call(world.at(1), "r/pay", "unsafe", None);
+        world.at(2).fault("store", crate::fault::POWER, Phase::Invoke);
+        call(world.at(3), "r/pay", "unsafe", None);
+        assert_eq!(check(&world.facts()).unsafe_twice.count, 1);
+        world.may_lose = true;
+        let found = check(&world.facts());
+        assert_eq!((found.unsafe_twice.count, found.forgotten), (0, 1));
     }
 
     #[test]

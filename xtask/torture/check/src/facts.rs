@@ -13,6 +13,9 @@ use crate::{Dump, History, Line, Op, Phase, RunDump, fault};
 /// ns in a ms.
 pub(crate) const MS: u64 = 1_000_000;
 
+/// By how many ms a store's time and the wall time of this machine may differ.
+pub(crate) const APART_MS: i64 = 5;
+
 /// History and dump, in the shape that checkers ask for.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
@@ -28,6 +31,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) workers: HashMap<&'a str, Worker>,
     /// When everything was told to heal.
     pub(crate) healed: Option<u64>,
+    /// Whether the store may lose what it acknowledged, when it is killed or loses its power.
+    may_lose: bool,
     /// ns that the wall clock is ahead of the monotonic one.
     ahead: i128,
 }
@@ -112,7 +117,7 @@ pub(crate) struct Worker {
 }
 
 impl<'a> Facts<'a> {
-    pub(crate) fn new(history: &'a History, dump: &'a Dump) -> Self {
+    pub(crate) fn new(history: &'a History, dump: &'a Dump, may_lose: bool) -> Self {
         let ahead = history
             .lines
             .first()
@@ -126,6 +131,7 @@ impl<'a> Facts<'a> {
             faults: faults(history),
             workers: workers(history),
             healed: None,
+            may_lose,
             ahead,
         };
         let is_heal = |line: &&Line| line.op == Op::Fault && line.code_text() == fault::HEAL;
@@ -148,6 +154,17 @@ impl<'a> Facts<'a> {
     pub(crate) fn executions_of(&self, run: &str) -> impl Iterator<Item = &Execution<'a>> {
         let places = self.of_run.get(run).into_iter().flatten();
         places.filter_map(|at| self.executions.get(*at))
+    }
+
+    /// The first fault from then on that may take what a store holds.
+    pub(crate) fn next_loss(&self, at: u64) -> Option<&Fault<'a>> {
+        let takes = |kind: &str| kind == fault::STORE_KILL || kind == fault::POWER;
+        self.faults.iter().find(|fault| takes(fault.kind) && fault.begin >= at)
+    }
+
+    /// Whether the store may have lost what it acknowledged then, and is allowed to.
+    pub(crate) fn may_be_lost(&self, at: u64) -> bool {
+        self.may_lose && self.next_loss(at).is_some()
     }
 
     /// Faults of these kinds that hit the process.

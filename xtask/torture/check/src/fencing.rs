@@ -1,10 +1,10 @@
 //! Fencing: only the newest claim may write, and no two owners are at work at one time.
 //!
 //! *Stale writes accepted* has two witnesses. The journal: an owner's event that follows one of a
-//! later epoch, or that names an epoch which never claimed the run. And the workers, when they
-//! record their calls (lines `claim` and `commit`): a commit that was sent after somebody else had
-//! been given the run, and was taken. The second also sees what the first cannot: two owners with
-//! one epoch, as a failover may hand out.
+//! later epoch, or that names an epoch which never claimed the run. And whoever records its calls
+//! (lines `claim`, `commit`, `renew`, `release`): a call that was sent after somebody else had been
+//! given the run, and was taken. The second also sees what leaves no event, and two owners with one
+//! epoch, as a failover may hand out.
 //! *Refused* counts the lines `E_FENCED`; without any, a run of the torture proved nothing.
 //!
 //! *Overlap* compares executions of one run under different pairs. The time in which a process was
@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::{
     Op, Phase,
     count::Count,
-    facts::{End, Execution, Facts, MS},
+    facts::{APART_MS, End, Execution, Facts, MS},
     fault,
 };
 
@@ -79,41 +79,85 @@ fn journal<'a>(
     }
 }
 
-/// Epoch and nonce.
+/// What an owner does to its run, as lines name it; each is refused to any but the newest.
+const WRITES: [&str; 3] = ["commit", "renew", "release"];
+
+/// Epoch and nonce; the nonce is empty where a journal is the witness.
 type Pair<'a> = (i64, &'a str);
 
-/// The calls as workers recorded them.
+/// The calls as workers recorded them, against all that shows when somebody had been given a run.
 fn calls(facts: &Facts<'_>, found: &mut Fencing) {
-    let mut claims: HashMap<&str, Vec<(u64, Pair<'_>)>> = HashMap::new();
-    let mut sent: HashMap<(&str, &str), u64> = HashMap::new();
+    let claims = claims(facts);
+    let mut sent: HashMap<(&str, &str, &str), u64> = HashMap::new();
     for line in facts.history.lines.iter().filter(|line| line.op == Op::Worker) {
-        let run = line.run.as_deref().unwrap_or_default();
-        let pair = (line.epoch.unwrap_or(0), line.nonce.as_deref().unwrap_or_default());
-        match (line.code_text(), line.phase) {
-            ("E_FENCED", _) => found.refused += 1,
-            ("claim", Phase::Ok) => claims.entry(run).or_default().push((line.mono, pair)),
-            ("commit", Phase::Invoke) => {
-                sent.insert((&line.process, &line.id), line.mono);
+        let code = line.code_text();
+        if code == "E_FENCED" {
+            found.refused += 1;
+        }
+        if !WRITES.contains(&code) {
+            continue;
+        }
+        let call = (line.process.as_str(), code, line.id.as_str());
+        match line.phase {
+            Phase::Invoke => {
+                sent.insert(call, line.mono);
             }
-            ("commit", Phase::Ok) => {
-                let Some(sent) = sent.remove(&(line.process.as_str(), line.id.as_str())) else {
-                    continue;
-                };
-                let own = claims.get(run).and_then(|all| all.iter().find(|(_, p)| *p == pair));
-                let Some((own, _)) = own else { continue };
-                let newer = claims.get(run).into_iter().flatten();
-                // Claimed after the writer's own claim, and before the write was even sent.
-                let mut newer = newer.filter(|(at, p)| *p != pair && at > own && *at < sent);
-                if let Some((_, (epoch, _))) = newer.next_back() {
+            Phase::Ok => {
+                let Some(sent) = sent.remove(&call) else { continue };
+                let run = line.run.as_deref().unwrap_or_default();
+                let pair = (line.epoch.unwrap_or(0), line.nonce.as_deref().unwrap_or_default());
+                let claims = claims.get(run).map(Vec::as_slice).unwrap_or_default();
+                if let Some(epoch) = newer(claims, pair, sent) {
                     let (by, old) = (&line.process, pair.0);
                     found.accepted.add(format!(
-                        "{run}: a commit of {by} under epoch {old} after {epoch} had claimed it"
+                        "{run}: a {code} of {by} under epoch {old} after {epoch} had claimed it"
                     ));
                 }
             }
-            _ => {}
+            Phase::Fail | Phase::Unknown => {}
         }
     }
+}
+
+/// The epoch of somebody who had been given the run after the owner of `pair`, and before `sent`.
+fn newer(claims: &[(u64, Pair<'_>)], pair: Pair<'_>, sent: u64) -> Option<i64> {
+    let own = claims.iter().find(|(_, other)| *other == pair).map(|(at, _)| *at);
+    let is_newer = |(at, (epoch, nonce)): &&(u64, Pair<'_>)| {
+        // With one epoch on both sides, as after a failover, only times and nonces can tell.
+        let twin = *epoch == pair.0
+            && !nonce.is_empty()
+            && *nonce != pair.1
+            && own.is_some_and(|own| own < *at);
+        *at < sent && (*epoch > pair.0 || twin)
+    };
+    claims.iter().find(is_newer).map(|(_, (epoch, _))| *epoch)
+}
+
+/// When it is seen that each pair had been given its run: by the claim's own line, by a node that
+/// ran under it, or by the journal.
+fn claims<'a>(facts: &Facts<'a>) -> HashMap<&'a str, Vec<(u64, Pair<'a>)>> {
+    let mut found: HashMap<&str, Vec<(u64, Pair<'_>)>> = HashMap::new();
+    for line in facts.history.lines.iter().filter(|line| line.op == Op::Worker) {
+        if let ("claim", Phase::Ok, Some(run)) = (line.code_text(), line.phase, &line.run) {
+            let pair = (line.epoch.unwrap_or(0), line.nonce.as_deref().unwrap_or_default());
+            found.entry(run).or_default().push((line.mono, pair));
+        }
+    }
+    for execution in &facts.executions {
+        found.entry(execution.run).or_default().push((execution.begin, execution.pair()));
+    }
+    for run in &facts.dump.runs {
+        for event in &run.events {
+            if let Event::Claimed { epoch, at_ms, .. } = &event.event {
+                // By the end of the store's millisecond, and of what two clocks may differ.
+                let at = facts.mono(at_ms + APART_MS);
+                let epoch = i64::try_from(*epoch).unwrap_or(i64::MAX);
+                found.entry(run.run.as_str()).or_default().push((at, (epoch, "")));
+            }
+        }
+    }
+    found.values_mut().for_each(|claims| claims.sort_unstable());
+    found
 }
 
 fn overlaps(facts: &Facts<'_>, found: &mut Fencing) {
@@ -224,6 +268,27 @@ mod tests {
             call(world.at(8), "w1", 5, "commit", Phase::Ok);
             world.history.lines.sort_by_key(|line| line.mono);
             assert_eq!(check(&world.facts()).accepted.count, accepted, "sent at {sent}");
+        }
+    }
+
+    /// Whatever shows that there is a later owner, and whatever the earlier one does.
+    #[test]
+    fn no_call_of_an_owner_may_be_taken_once_there_is_a_later_one() {
+        for code in WRITES {
+            for witness in 0..3 {
+                let mut world = World::new();
+                call(world.at(1), "w1", 5, "claim", Phase::Ok);
+                match witness {
+                    0 => call(world.at(4), "w2", 6, "claim", Phase::Ok),
+                    1 => drop(world.at(4).node("w2", A, 6, Phase::Invoke)),
+                    _ => drop(world.has(run("r").event(6, claimed("w2", 6, 4)))),
+                }
+                call(world.at(20), "w1", 5, code, Phase::Invoke);
+                call(world.at(21), "w1", 5, code, Phase::Ok);
+                assert_eq!(check(&world.facts()).accepted.count, 1, "{code} {witness}");
+                world.history.lines.last_mut().unwrap().phase = Phase::Fail;
+                assert_eq!(check(&world.facts()).accepted.count, 0, "{code} {witness}");
+            }
         }
     }
 

@@ -96,7 +96,7 @@ pub struct Findings {
 /// Judges a run of the torture.
 #[must_use]
 pub fn check(history: &History, dump: &Dump, extra: &Extra) -> Findings {
-    let facts = Facts::new(history, dump);
+    let facts = Facts::new(history, dump, extra.may_lose);
     Findings {
         injected: Injected {
             worker_kills: facts.times(fault::KILL) + facts.times(fault::MACHINE),

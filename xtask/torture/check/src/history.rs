@@ -19,12 +19,15 @@ use serde_json::Value;
 /// | `enqueue` | a producer | the run's id | invoke, then ok, fail or unknown |
 /// | `signal` | a signaller | request id | the same; `run`; `node` = gate or interrupt; `detail` |
 /// | `cancel` | a canceller | request id | the same; `run` |
-/// | `node` | a worker | free | invoke: it begins; ok: right before it returns; place, pair |
+/// | `node` | a worker | free | invoke: it begins; ok: it is about to return; place, pair |
 /// | `effect` | the effect service | the effect's id | invoke: a call came; ok: done; `detail` |
 /// | `fault` | the injector | its target | invoke: it begins; ok: it is over; `code` = its kind |
 /// | `worker` | a worker | free | `code`: `start`, `stop`, `gave_up`, `E_FENCED`, ... |
 ///
 /// * Repeats of one call with one request id repeat its id.
+/// * A node that fails or is dropped says `fail`, one that still works may say `unknown`.
+/// * Who records an owner's calls writes `claim` (ok), and `commit`, `renew`, `release` (invoke,
+///   then ok when it was taken), with run, pair and an id; a refused one is `E_FENCED` besides.
 /// * *Place* is `run`, `node`, `visit`, `attempt`; *pair* is `epoch` and `nonce`.
 /// * `detail` of a signal: `{"foreign": true}` when it must be refused, because it names an
 ///   interrupt that is not open, or not of this run.

@@ -14,7 +14,6 @@ use crate::{
     Op, Phase, RunDump,
     count::Count,
     facts::{Facts, MS},
-    fault,
 };
 
 /// What became of the enqueues.
@@ -96,9 +95,7 @@ fn longer(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 /// How long after `at` the next fault came that may take what a store holds.
 fn taken_after_ms(facts: &Facts<'_>, at: u64) -> Option<u64> {
-    let takes = |kind: &str| kind == fault::STORE_KILL || kind == fault::POWER;
-    let next = facts.faults.iter().find(|fault| takes(fault.kind) && fault.begin >= at)?;
-    Some((next.begin - at) / MS)
+    Some((facts.next_loss(at)?.begin - at) / MS)
 }
 
 fn ends(run: &RunDump) -> (usize, usize) {
@@ -112,7 +109,10 @@ fn ends(run: &RunDump) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{World, completed, run};
+    use crate::{
+        fault,
+        testing::{World, completed, run},
+    };
 
     #[test]
     fn a_good_history_loses_nothing() {

@@ -99,6 +99,7 @@ impl Report {
     pub(crate) fn new(findings: &Findings, targets: &Targets) -> Self {
         let mut rows = table(findings, targets);
         rows.extend(further(findings));
+        rows.extend(unjudged(findings));
         Self { rows, findings: findings.clone() }
     }
 
@@ -258,6 +259,39 @@ fn further(found: &Findings) -> Vec<Row> {
         none("faults in chains", stored.chain.count),
         none("workers not healed", found.liveness.unhealed.count),
         none("secrets found", found.canary.found.count),
+    ]
+}
+
+/// The target of a figure that is not judged.
+const ANY: &str = "n";
+
+/// Figures without a target: how much the run of the torture showed, and where it saw nothing.
+fn unjudged(found: &Findings) -> Vec<Row> {
+    let Findings { fencing, nodes, effects, signals, steals, recovery, .. } = found;
+    let any = |figure, value| row(figure, ANY, value, true);
+    let window = found.queue.window_ms.map_or("unexplained".to_owned(), |ms| ms.to_string());
+    vec![
+        any(
+            "recovery while the store was away too, ms: p50 / p99 / max",
+            percentiles(&recovery.held),
+        ),
+        any("losses of workers / of those that had given up", {
+            format!("{} / {}", steals.losses, steals.given_up)
+        }),
+        any("stopped workers that woke without their lease / ms until they noticed", {
+            format!("{} / {}", fencing.residues, fencing.residue_ms)
+        }),
+        any("executions of nodes / without a seen end", {
+            format!("{} / {}", nodes.executions, fencing.unseen)
+        }),
+        any("signals acknowledged / overtaken / recovered", {
+            format!("{} / {} / {}", signals.acknowledged, signals.overtaken, signals.recovered)
+        }),
+        any("cancels acknowledged", found.cancels.acknowledged.to_string()),
+        any("calls of effects", effects.calls.to_string()),
+        any("taken by a store that may lose: signals / effects / window in ms", {
+            format!("{} / {} / {window}", signals.lost, effects.forgotten)
+        }),
     ]
 }
 

@@ -28,6 +28,8 @@ pub struct Signals {
     pub refused_but_applied: Count,
     /// Acknowledged, and the run ended or went another way first.
     pub overtaken: u64,
+    /// Acknowledged, not applied, and perhaps lost by a store that may lose.
+    pub lost: u64,
     /// Outcome unknown, and applied.
     pub recovered: u64,
 }
@@ -39,7 +41,7 @@ struct Sent<'a> {
     since_ms: Option<i64>,
     to: Option<&'a str>,
     is_foreign: bool,
-    is_acknowledged: bool,
+    acknowledged: Option<u64>,
     is_open: bool,
     is_refused: bool,
 }
@@ -68,7 +70,7 @@ fn note<'a>(sent: &mut Sent<'a>, line: &'a Line) {
     sent.is_foreign |= foreign.unwrap_or(false);
     match line.phase {
         Phase::Invoke => sent.since_ms = sent.since_ms.or(Some(line.wall)),
-        Phase::Ok => sent.is_acknowledged = true,
+        Phase::Ok => sent.acknowledged = sent.acknowledged.or(Some(line.mono)),
         Phase::Fail => sent.is_refused = true,
         Phase::Unknown => sent.is_open = true,
     }
@@ -109,7 +111,7 @@ fn judge(
     found: &mut Signals,
 ) {
     let place = || format!("{id} to {} of {}", sent.to.unwrap_or("?"), sent.run);
-    if sent.is_foreign && (sent.is_acknowledged || !applied.is_empty()) {
+    if sent.is_foreign && (sent.acknowledged.is_some() || !applied.is_empty()) {
         found.foreign.add(place());
         return;
     }
@@ -122,19 +124,17 @@ fn judge(
     if applied.len() > 1 {
         found.applied_twice.add(place());
     }
-    let is_refused = sent.is_refused && !sent.is_open && !sent.is_acknowledged;
-    match (sent.is_acknowledged, applied.is_empty()) {
-        (true, false) => found.acknowledged += 1,
-        (true, true) => {
-            found.acknowledged += 1;
-            match may_be_unused(facts, sent) {
-                true => found.overtaken += 1,
-                false => found.not_applied.add(place()),
-            }
-        }
-        (false, false) if is_refused => found.refused_but_applied.add(place()),
-        (false, false) => found.recovered += 1,
-        (false, true) => {}
+    let is_refused = sent.is_refused && !sent.is_open && sent.acknowledged.is_none();
+    found.acknowledged += u64::from(sent.acknowledged.is_some());
+    match (sent.acknowledged, applied.is_empty()) {
+        (Some(at), true) => match (may_be_unused(facts, sent), facts.may_be_lost(at)) {
+            (true, _) => found.overtaken += 1,
+            (false, true) => found.lost += 1,
+            (false, false) => found.not_applied.add(place()),
+        },
+        (None, false) if is_refused => found.refused_but_applied.add(place()),
+        (None, false) => found.recovered += 1,
+        (Some(_), false) | (None, true) => {}
     }
 }
 

@@ -16,11 +16,12 @@ pub(crate) struct World {
     now: u64,
     pub(crate) history: History,
     pub(crate) dump: Dump,
+    pub(crate) may_lose: bool,
 }
 
 impl World {
     pub(crate) fn new() -> Self {
-        Self { now: 1, history: History::default(), dump: Dump::default() }
+        Self { now: 1, history: History::default(), dump: Dump::default(), may_lose: false }
     }
 
     /// What follows happens then.
@@ -71,7 +72,7 @@ impl World {
     }
 
     pub(crate) fn facts(&self) -> Facts<'_> {
-        Facts::new(&self.history, &self.dump)
+        Facts::new(&self.history, &self.dump, self.may_lose)
     }
 }
 

@@ -4,7 +4,6 @@
 //! Real writers on a real store, judged by the total queue. Each test asserts what its mode
 //! promises, and that a mode which promises less really loses: the cut bites. To see the figures:
 //! `cargo test -p holdpoint-torture-shim --test durability -- --nocapture`.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod bench;
 

@@ -1,5 +1,4 @@
 //! What the shim takes from a file and what it leaves, write by write.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::{path::PathBuf, time::Duration};
 
@@ -17,8 +16,8 @@ impl Bench {
     fn new() -> Self {
         let scratch = Scratch::new();
         let root = scratch.file("data");
-        std::fs::create_dir(&root).unwrap();
-        let shim = Shim::new(&scratch.file("shim"), &[root]).unwrap();
+        std::fs::create_dir(&root).expect("a new folder");
+        let shim = Shim::new(&scratch.file("shim"), &[root]).expect("the shim was built");
         Self { scratch, shim }
     }
 
@@ -40,11 +39,11 @@ impl Bench {
     }
 
     fn text(&self) -> String {
-        std::fs::read_to_string(self.file()).unwrap()
+        std::fs::read_to_string(self.file()).expect("the file was written")
     }
 
     fn cut(&self) -> String {
-        self.shim.cut(Tail::Lost).unwrap();
+        self.shim.cut(Tail::Lost).expect("the logs can be read");
         self.text()
     }
 }

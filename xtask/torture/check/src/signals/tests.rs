@@ -135,3 +135,15 @@ fn a_refused_answer_may_not_be_applied_and_an_unknown_one_may() {
         assert_eq!((found.refused_but_applied.count, found.recovered), (refused, recovered));
     }
 }
+
+#[test]
+fn a_store_that_may_lose_may_lose_an_answer_in_a_fault_that_follows() {
+    for (may_lose, at, lost) in [(true, 9, 1), (true, 1, 0), (false, 9, 0)] {
+        let mut world = World::new();
+        world.may_lose = may_lose;
+        signal(world.at(5), "q1", "ok", Phase::Ok);
+        world.at(at).fault("store", crate::fault::POWER, Phase::Invoke).has(gate());
+        let found = check(&world.facts());
+        assert_eq!((found.lost, found.not_applied.count), (lost, 1 - lost), "{may_lose} {at}");
+    }
+}

@@ -48,8 +48,9 @@ impl Bench {
     pub(crate) fn new(mode: Mode, writers: usize) -> Self {
         let scratch = Scratch::new();
         let root = scratch.file("data");
-        std::fs::create_dir(&root).unwrap();
-        let shim = Shim::new(&scratch.file("shim"), std::slice::from_ref(&root)).unwrap();
+        std::fs::create_dir(&root).expect("a new folder");
+        let shim = Shim::new(&scratch.file("shim"), std::slice::from_ref(&root));
+        let shim = shim.expect("the shim was built");
         let appendfsync = match mode {
             Mode::SqliteFull | Mode::SqliteNormal => None,
             Mode::RedisAlways => Some(Appendfsync::Always),
@@ -81,7 +82,7 @@ impl Bench {
     /// Starts the writers of a new round and waits for so many acknowledgements.
     pub(crate) fn write(&mut self, acks: usize) {
         self.round += 1;
-        std::fs::create_dir(self.folder()).unwrap();
+        std::fs::create_dir(self.folder()).expect("a new folder");
         for writer in 0..self.writers {
             let mut program = Program::example("shim_writer")
                 .arg(self.place())
@@ -107,7 +108,8 @@ impl Bench {
     pub(crate) fn write_until_a_sync_is_under_way(&mut self, acks: usize) {
         self.write(acks);
         let pending = || {
-            let info = self.server.as_ref().unwrap().cli(&["INFO", "persistence"]);
+            let info =
+                self.server.as_ref().expect("the mode has a server").cli(&["INFO", "persistence"]);
             info.lines().any(|line| line.trim() == "aof_pending_bio_fsync:1").then_some(())
         };
         until("a sync", SOON, pending);
@@ -116,7 +118,7 @@ impl Bench {
 
     /// Rewrites the server's file, and waits until that has begun.
     pub(crate) fn rewrite(&self) {
-        self.server.as_ref().unwrap().cli(&["BGREWRITEAOF"]);
+        self.server.as_ref().expect("the mode has a server").cli(&["BGREWRITEAOF"]);
     }
 
     /// Waits until all writers have given up, because the store refuses.
@@ -142,7 +144,7 @@ impl Bench {
     pub(crate) fn cut(&mut self, tail: Tail) {
         self.kill();
         self.was_cut = true;
-        self.shim.cut(tail).unwrap();
+        self.shim.cut(tail).expect("the logs can be read");
     }
 
     /// Starts the store again and counts what it has lost of this round.
@@ -150,10 +152,10 @@ impl Bench {
         if let Some(server) = &self.server {
             server.restart();
         }
-        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         let dump = runtime.block_on(async {
             let store = self.open().await;
-            let dump = Dump::take(&*store).await.unwrap();
+            let dump = Dump::take(&*store).await.expect("the store can be read");
             // How this server syncs is what the test is about.
             let is_bad = |finding: &&Finding| {
                 finding.level == Level::Bad && !finding.text.contains("appendfsync")
@@ -171,7 +173,7 @@ impl Bench {
         let name = format!("r{}w", self.round);
         let mut ours = dump;
         ours.runs.retain(|run| run.run.starts_with(&name));
-        let history = History::read(&self.folder()).unwrap();
+        let history = History::read(&self.folder()).expect("the history can be read");
         let found = check(&history, &ours, &Extra::default());
         let queue = &found.queue;
         assert_eq!((queue.unexpected.count, queue.duplicated.count), (0, 0), "{queue:?}");
@@ -185,22 +187,22 @@ impl Bench {
     }
 
     async fn open(&self) -> Arc<dyn Store> {
-        let namespace = Namespace::new("shim").unwrap();
+        let namespace = Namespace::new("shim").expect("a good name");
         match &self.server {
             Some(server) => {
                 let config = RedisConfig::new(server.url(), namespace);
                 let config = RedisConfig { accept_data_loss: true, ..config };
-                Arc::new(RedisStore::connect(config).await.unwrap())
+                Arc::new(RedisStore::connect(config).await.expect("the server came back"))
             }
             None => {
                 let config = SqliteConfig::new(Location::File(self.database()), namespace);
-                Arc::new(SqliteStore::open(config).await.unwrap())
+                Arc::new(SqliteStore::open(config).await.expect("the file can be opened"))
             }
         }
     }
 
     fn acknowledged(&self) -> usize {
-        let history = History::read(&self.folder()).unwrap();
+        let history = History::read(&self.folder()).expect("the history can be read");
         let is_ack = |line: &&holdpoint_torture_check::Line| {
             line.op == Op::Enqueue && line.phase == Phase::Ok
         };
