@@ -204,8 +204,8 @@ async fn parts_without_run_are_removed() {
         "INSERT INTO snapshots (run, body) VALUES (99, x'00')",
         "INSERT INTO partials (run, n, after, body) VALUES (99, 1, 1, x'00')",
         "INSERT INTO inbox (run, key, request, record) VALUES (99, 'gx', 'r', x'00')",
-        "INSERT INTO interrupts (ns, run, id, args_hash, opened_ms, body)
-         VALUES (1, 99, 'q', '', 1, x'00')",
+        "INSERT INTO interrupts (ns, run, id, args_hash, opened_ms, votes, body)
+         VALUES (1, 99, 'q', '', 1, '', x'00')",
     ] {
         check(part, "orphan", "99").await;
     }
