@@ -87,3 +87,9 @@ pub use holdpoint_worker::{Health, HealthReport, Shutdown, Worker, WorkerConfig,
 #[doc = include_str!("../README.md")]
 #[derive(Debug)]
 pub struct Readme;
+
+/// The declaration of `docs/gates.md`, compiled as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/gates.md")]
+#[derive(Debug)]
+pub struct GatesPage;
