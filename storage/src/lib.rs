@@ -7,6 +7,8 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+#[cfg(feature = "planted")]
+mod planted;
 mod record;
 mod signal;
 mod store;
@@ -14,6 +16,8 @@ mod system;
 mod types;
 
 pub use error::StoreError;
+#[cfg(feature = "planted")]
+pub use planted::{ENV_PLANTED, Planted};
 pub use record::{Chain, Record, meaning_hash};
 pub use signal::SignalRecord;
 pub use store::{Claim, Commit, Enqueue, Inspect, Maintain, Store, StoreResult};
