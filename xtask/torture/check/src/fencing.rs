@@ -91,6 +91,10 @@ fn calls(facts: &Facts<'_>, found: &mut Fencing) {
         let pair = (line.epoch.unwrap_or(0), line.nonce.as_deref().unwrap_or_default());
         match (line.code_text(), line.phase) {
             ("E_FENCED", _) => found.refused += 1,
+            ("stale_taken", _) => {
+                let (by, call, epoch) = (&line.process, &line.id, pair.0);
+                found.accepted.add(format!("{run}: a {call} of {by} under epoch {epoch}"));
+            }
             ("claim", Phase::Ok) => claims.entry(run).or_default().push((line.mono, pair)),
             ("commit", Phase::Invoke) => {
                 sent.insert((&line.process, &line.id), line.mono);
@@ -232,6 +236,14 @@ mod tests {
         let mut world = World::new();
         world.worker("w1", "E_FENCED").worker("w1", "E_FENCED").worker("w1", "start");
         assert_eq!(check(&world.facts()).refused, 2);
+    }
+
+    #[test]
+    fn a_stale_write_that_was_taken_is_accepted() {
+        let mut world = World::new();
+        world.worker("z1", "E_FENCED").worker("z1", "stale_taken");
+        let found = check(&world.facts());
+        assert_eq!((found.accepted.count, found.refused), (1, 1));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use serde_json::Value;
 /// | `node` | a worker | free | invoke: it begins; ok: right before it returns; place, pair |
 /// | `effect` | the effect service | the effect's id | invoke: a call came; ok: done; `detail` |
 /// | `fault` | the injector | its target | invoke: it begins; ok: it is over; `code` = its kind |
-/// | `worker` | a worker | free | `code`: `start`, `stop`, `gave_up`, `E_FENCED`, ... |
+/// | `worker` | a worker | free | `code`: `start`, `stop`, `gave_up`, `E_FENCED`, `stale_taken` |
 ///
 /// * Repeats of one call with one request id repeat its id.
 /// * *Place* is `run`, `node`, `visit`, `attempt`; *pair* is `epoch` and `nonce`.

@@ -12,12 +12,17 @@ use holdpoint_storage::{
 use holdpoint_torture_check::{Line, Op, Phase};
 
 use super::Desk;
-use crate::graphs::{GRACE, LEASE};
+use crate::graphs::{GRACE, LEASE, SLOW_QUEUE};
 
 /// The pause between two runs.
 const REST: Duration = Duration::from_millis(300);
+/// How long it waits for a slow run.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How much longer than lease and grace it is deaf.
 const DEAF: Duration = Duration::from_millis(700);
+/// The codes of a stale write that was refused, and of one that was taken.
+const REFUSED: &str = "E_FENCED";
+const TAKEN: &str = "stale_taken";
 /// How often a write is tried until the store answers.
 const TRIES_MAX: usize = 20;
 
@@ -27,7 +32,7 @@ pub(super) async fn haunt(desk: Desk) -> Result<()> {
         tokio::time::sleep(REST).await;
         let worker = WorkerId::new(format!("z{}-{number}", desk.name))?;
         // A store that is away has nothing to claim; the next one may be lucky.
-        let Ok(Some(claimed)) = claim(desk.producer.store().as_ref(), worker).await else {
+        let Ok(Some(claimed)) = claim(desk.producer.store().as_ref(), &worker).await else {
             continue;
         };
         tokio::time::sleep(LEASE + GRACE + DEAF).await;
@@ -38,11 +43,23 @@ pub(super) async fn haunt(desk: Desk) -> Result<()> {
     Ok(())
 }
 
-async fn claim(store: &dyn Store, worker: WorkerId) -> Result<Option<ClaimedRun>> {
-    let lane =
-        Lane { queue: QueueId::new("default")?, graph: GraphId::new("line")?, fingerprint: None };
+/// A slow run, when one comes, which has another owner at work when the stale write comes; else a
+/// short one, which has ended by then.
+async fn claim(store: &dyn Store, worker: &WorkerId) -> Result<Option<ClaimedRun>> {
+    let lane = |queue, graph| -> Result<Lane> {
+        Ok(Lane { queue: QueueId::new(queue)?, graph: GraphId::new(graph)?, fingerprint: None })
+    };
+    let slow = lane(SLOW_QUEUE, "slow")?;
+    store.wait(std::slice::from_ref(&slow), PATIENCE).await;
+    match claim_of(store, worker, slow).await? {
+        Some(claimed) => Ok(Some(claimed)),
+        None => claim_of(store, worker, lane("default", "line")?).await,
+    }
+}
+
+async fn claim_of(store: &dyn Store, worker: &WorkerId, lane: Lane) -> Result<Option<ClaimedRun>> {
     let request = ClaimRequest {
-        worker,
+        worker: worker.clone(),
         nonce: Random.nonce(),
         lanes: vec![lane],
         max: 1,
@@ -58,21 +75,27 @@ async fn write_stale(desk: &Desk, claimed: &ClaimedRun) -> Result<()> {
     let (store, lease) = (desk.producer.store().as_ref(), &claimed.lease);
     let lease_ms = i64::try_from(LEASE.as_millis())?;
     let leases = [lease.clone()];
+    let head = insist(|| store.head(&lease.run)).await?;
+    let is_stale = head.is_some_and(|head| head.epoch > lease.pair.epoch);
     let renewals = insist(|| store.renew(&leases, lease_ms)).await?;
     if renewals != [Renewal::Fenced] {
+        if is_stale {
+            return told(desk, claimed, "renew", TAKEN);
+        }
         // Nobody has taken it away yet, as after a stall of the store: then it is no stale lease.
         insist(|| store.release(lease)).await?;
         return Ok(());
     }
-    refused(desk, claimed, "renew")?;
+    told(desk, claimed, "renew", REFUSED)?;
     let request = commit(store, claimed, lease_ms)?;
-    if insist(|| store.commit(&request)).await? == CommitReply::Fenced {
-        refused(desk, claimed, "commit")?;
+    match insist(|| store.commit(&request)).await? {
+        CommitReply::Fenced => told(desk, claimed, "commit", REFUSED)?,
+        CommitReply::Done { .. } => told(desk, claimed, "commit", TAKEN)?,
+        // Not taken, for another reason.
+        CommitReply::Sequence { .. } | CommitReply::Cancelled => {}
     }
-    if !insist(|| store.release(lease)).await? {
-        refused(desk, claimed, "release")?;
-    }
-    Ok(())
+    let was_released = insist(|| store.release(lease)).await?;
+    told(desk, claimed, "release", if was_released { TAKEN } else { REFUSED })
 }
 
 /// An event that the run would have for good, were it taken.
@@ -103,12 +126,12 @@ fn commit(store: &dyn Store, claimed: &ClaimedRun, lease_ms: i64) -> Result<Comm
     })
 }
 
-fn refused(desk: &Desk, claimed: &ClaimedRun, call: &str) -> Result<()> {
+fn told(desk: &Desk, claimed: &ClaimedRun, call: &str, code: &str) -> Result<()> {
     let epoch = i64::try_from(claimed.lease.pair.epoch)?;
     let line = Line::now(Op::Worker, Phase::Ok, call)
         .run(claimed.head.run.as_str())
         .pair(epoch, claimed.lease.pair.nonce.as_str())
-        .code("E_FENCED");
+        .code(code);
     desk.recorder.write(line).context("the history cannot be written")
 }
 
