@@ -7,7 +7,8 @@ use holdpoint_torture_check::Targets;
 use crate::planted::Trial;
 
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask torture [--ci] [--seconds N] [--seed S] [--store NAME]... [--plan] [--keep] [--planted [--bug N]...]
+usage: cargo xtask torture [--ci] [--seconds N] [--seed S] [--store NAME]... [--plan] [--keep]
+                           [--planted] [--bug N]...
 
   --ci         the run of the build server: both stores, many faults in a short time
   --seconds N  how long faults go on [default: 60; 1800 is the soak]

@@ -12,7 +12,7 @@ use holdpoint_torture_check::{Report, Targets};
 use crate::{
     load::ENV_POISON,
     options::{Options, StoreKind},
-    plan::{CALM, Fault, HOT, Planned, plan},
+    plan::{CALM, Fault, HOT, LOAD_LINK, Planned, plan},
     scenario::Torture,
     slots::Env,
 };
@@ -25,6 +25,7 @@ const SECONDS: u64 = 25;
 const CAUGHT_MAX: Duration = Duration::from_secs(60);
 
 const QUEUE: &str = "acknowledged / lost / unexpected / duplicated / recovered";
+const REFUSED: &str = "refused and stored all the same";
 const STALE: &str = "stale writes accepted / refused";
 const SIGNALS: &str = "signals acknowledged and not applied / applied twice";
 const FOREIGN: &str = "signals to another question / refused and applied";
@@ -56,6 +57,8 @@ enum Harm {
     Full,
     /// The store's clock jumps ahead, and back.
     Clock,
+    /// Replies to the load are dropped, so that it repeats what was done.
+    LostReplies,
     /// Runs that end every worker that takes them.
     Poison,
 }
@@ -72,9 +75,9 @@ const fn on_redis(
 const TRIALS: [Trial; 14] = [
     on_redis(
         0,
-        "none; terms, full, poison",
-        &[Harm::Term, Harm::Full, Harm::Poison],
-        &[QUEUE, STALE, SIGNALS, FOREIGN, STEALS, STUCK, OVERLAP, CANCELS, CHECK, CHAINS],
+        "none; terms, full, lost replies, poison",
+        &[Harm::Term, Harm::Full, Harm::LostReplies, Harm::Poison],
+        &[QUEUE, REFUSED, STALE, SIGNALS, FOREIGN, STEALS, STUCK, OVERLAP, CANCELS, CHECK, CHAINS],
     ),
     on_redis(0, "none; clock jumps", &[Harm::Clock], &[STEALS, OVERLAP]),
     on_redis(1, "drop fencing", &[], &[STALE]),
@@ -88,7 +91,7 @@ const TRIALS: [Trial; 14] = [
     },
     on_redis(4, "pop instead of claim", &[], &[STUCK, CHECK]),
     on_redis(5, "pcall", &[Harm::Full], &[STUCK, CHECK]),
-    on_redis(6, "retry not idempotent", &[], &[QUEUE, STEALS]),
+    on_redis(6, "retry not idempotent", &[Harm::LostReplies], &[REFUSED, STEALS]),
     on_redis(7, "reaper without stall hold", &[Harm::Clock], &[STEALS, OVERLAP]),
     on_redis(8, "renewal stops at SIGTERM", &[Harm::Term], &[OVERLAP]),
     on_redis(9, "counter raised at reap, not at claim", &[Harm::Poison], &[STUCK]),
@@ -128,6 +131,7 @@ impl Harm {
             Self::Term => (2_100, |number| Fault::Term(HOT + number % CALM)),
             Self::Full => (2_000, |_| Fault::Full(300)),
             Self::Clock => (3_000, |_| Fault::Clock(1_900, 400)),
+            Self::LostReplies => (1_500, |_| Fault::DropReplies(LOAD_LINK, 300)),
             Self::Poison => return Vec::new(),
         };
         let times = (1..end_ms / every_ms).zip(0..);

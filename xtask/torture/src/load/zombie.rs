@@ -5,19 +5,20 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use holdpoint_graph::{Event, GraphId, QueueId, WorkerId};
+use holdpoint_producer::RunRequest;
 use holdpoint_storage::{
     Chain, ClaimRequest, ClaimedRun, CommitReply, CommitRequest, Disposition, Lane, Random,
     Renewal, Store, StoreError,
 };
 use holdpoint_torture_check::{Line, Op, Phase};
 
-use super::Desk;
-use crate::graphs::{GRACE, LEASE, SLOW_QUEUE};
+use super::{Desk, calls::Came};
+use crate::graphs::{GRACE, LEASE};
 
 /// The pause between two runs.
 const REST: Duration = Duration::from_millis(300);
-/// How long it waits for a slow run.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// When a run that only it knows ends.
+const ENDS_AFTER: Duration = Duration::from_secs(5);
 /// How much longer than lease and grace it is deaf.
 const DEAF: Duration = Duration::from_millis(700);
 /// The codes of a stale write that was refused, and of one that was taken.
@@ -30,12 +31,16 @@ const TRIES_MAX: usize = 20;
 pub(super) async fn haunt(desk: Desk) -> Result<()> {
     for number in 0_u64.. {
         tokio::time::sleep(REST).await;
-        let worker = WorkerId::new(format!("z{}-{number}", desk.name))?;
+        let worker = |what: &str| WorkerId::new(format!("z{}-{number}{what}", desk.name));
         // A store that is away has nothing to claim; the next one may be lucky.
-        let Ok(Some(claimed)) = claim(desk.producer.store().as_ref(), &worker).await else {
-            continue;
-        };
+        let is_own = number % 2 == 0 && bring(&desk, number).await == Came::Ok;
+        let queue = if is_own { desk.name.as_str() } else { "default" };
+        let Ok(Some(claimed)) = claim(&desk, &worker("")?, queue).await else { continue };
         tokio::time::sleep(LEASE + GRACE + DEAF).await;
+        if is_own {
+            // Its heir has written nothing when the stale write comes: the journal is the same.
+            let _ = claim(&desk, &worker("-heir")?, queue).await;
+        }
         if let Err(error) = write_stale(&desk, &claimed).await {
             eprintln!("a stale owner had no answer: {error:#}");
         }
@@ -43,21 +48,16 @@ pub(super) async fn haunt(desk: Desk) -> Result<()> {
     Ok(())
 }
 
-/// A slow run, when one comes, which has another owner at work when the stale write comes; else a
-/// short one, which has ended by then.
-async fn claim(store: &dyn Store, worker: &WorkerId) -> Result<Option<ClaimedRun>> {
-    let lane = |queue, graph| -> Result<Lane> {
-        Ok(Lane { queue: QueueId::new(queue)?, graph: GraphId::new(graph)?, fingerprint: None })
-    };
-    let slow = lane(SLOW_QUEUE, "slow")?;
-    store.wait(std::slice::from_ref(&slow), PATIENCE).await;
-    match claim_of(store, worker, slow).await? {
-        Some(claimed) => Ok(Some(claimed)),
-        None => claim_of(store, worker, lane("default", "line")?).await,
-    }
+/// A run in a queue that no worker serves. Its deadline ends it, whatever its queue.
+async fn bring(desk: &Desk, number: u64) -> Came {
+    let run = format!("{}-{number:05}", desk.name);
+    let request = RunRequest::new("line").run(&run).request(format!("{run}-q"));
+    desk.enqueue(&run, &request.queue(&desk.name).deadline_in(ENDS_AFTER)).await
 }
 
-async fn claim_of(store: &dyn Store, worker: &WorkerId, lane: Lane) -> Result<Option<ClaimedRun>> {
+async fn claim(desk: &Desk, worker: &WorkerId, queue: &str) -> Result<Option<ClaimedRun>> {
+    let lane =
+        Lane { queue: QueueId::new(queue)?, graph: GraphId::new("line")?, fingerprint: None };
     let request = ClaimRequest {
         worker: worker.clone(),
         nonce: Random.nonce(),
@@ -67,7 +67,7 @@ async fn claim_of(store: &dyn Store, worker: &WorkerId, lane: Lane) -> Result<Op
         oldest_first: false,
         bytes_max: 1 << 20,
     };
-    Ok(store.claim(&request).await?.runs.pop())
+    Ok(desk.producer.store().claim(&request).await?.runs.pop())
 }
 
 /// Renews, commits and releases under a lease that is over.
