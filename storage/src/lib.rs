@@ -7,6 +7,8 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+#[cfg(feature = "planted")]
+mod planted;
 mod record;
 mod seal;
 mod signal;
@@ -15,6 +17,8 @@ mod system;
 mod types;
 
 pub use error::StoreError;
+#[cfg(feature = "planted")]
+pub use planted::{ENV_PLANTED, Planted};
 pub use record::{Chain, Record, meaning_hash};
 pub use seal::{open as open_payload, seal as seal_payload};
 pub use signal::SignalRecord;

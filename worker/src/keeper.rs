@@ -84,6 +84,12 @@ impl Keeper {
         let mut look = interval(self.times.look);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            #[cfg(feature = "planted")]
+            if self.leases.is_draining()
+                && holdpoint_storage::Planted::NoRenewalInDrain.is_at_work()
+            {
+                return;
+            }
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,

@@ -86,6 +86,12 @@ impl Leases {
         self.state().held.is_empty()
     }
 
+    /// Whether the runs were told to start no node any more.
+    #[cfg(feature = "planted")]
+    pub(crate) fn is_draining(&self) -> bool {
+        self.state().is_draining
+    }
+
     /// Tells all runs, and those to come, to start no node any more.
     pub(crate) fn drain(&self) {
         let mut state = self.state();

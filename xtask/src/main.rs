@@ -19,7 +19,8 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   bench w      measures the work W on each store, in release mode; more with `bench`
-  torture      kills, pauses and cuts everything under load, and checks what is left; see --help
+  torture      kills, pauses and cuts everything under load, and checks what is left; see --help;
+               with --planted shows that it finds twelve bugs
   test [ARGS]  builds everything and runs all tests; ARGS go to the test runner
   ci           what the build server checks: format, tidy, clippy, docs, tests
   tidy         checks the rules of the tree that no compiler knows";

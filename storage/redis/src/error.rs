@@ -64,6 +64,12 @@ impl Fault {
         match self {
             Self::Unknown(cause) | Self::Late(cause) => unknown(cause),
             Self::Refused { cause, .. } if is_sent => unknown(cause),
+            // A server that is full now may have taken the earlier attempt.
+            Self::Final(StoreError::Full { cause } | StoreError::Unavailable { cause })
+                if is_sent =>
+            {
+                unknown(cause)
+            }
             Self::Refused { cause, .. } => StoreError::Unavailable { cause },
             Self::NoScript => {
                 StoreError::Unavailable { cause: "the server keeps no scripts".to_owned() }
@@ -88,4 +94,22 @@ pub(crate) fn not_connected(error: &RedisError) -> StoreError {
 /// Says that a reply is not what the script answers.
 pub(crate) fn unreadable(what: &str) -> StoreError {
     StoreError::Corrupt { what: what.to_owned(), why: "the store's reply is not one".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdpoint_storage::Random;
+
+    use super::*;
+
+    #[test]
+    fn a_full_server_does_not_tell_what_became_of_an_attempt_without_an_answer() {
+        let request = Random.request_id();
+        for cause in ["OOM no memory", "MISCONF no disk"] {
+            let (code, detail) = cause.split_once(' ').unwrap();
+            let error = |is_sent| Fault::of_server(code, detail).into_error(&request, is_sent);
+            assert!(matches!(error(false), StoreError::Full { .. }), "{cause}");
+            assert!(matches!(error(true), StoreError::UnknownOutcome { .. }), "{cause}");
+        }
+    }
 }

@@ -2,6 +2,9 @@
 //! names put in front of it. A script is called by the hash of its text, so that an old and a new
 //! version of this program run side by side.
 
+#[cfg(feature = "planted")]
+mod planted;
+
 use std::collections::BTreeSet;
 
 const LIB: &str = include_str!("scripts/lib.lua");
@@ -95,17 +98,14 @@ struct Loaded {
 
 impl Scripts {
     pub(crate) fn new() -> Self {
-        let blocks = blocks();
-        Self(
-            SOURCES
-                .iter()
-                .map(|(name, source)| {
-                    let text = assemble(name, source, &blocks);
-                    let hash = redis::Script::new(&text).get_hash().to_owned();
-                    Loaded { text, hash }
-                })
-                .collect(),
-        )
+        let texts = texts();
+        #[cfg(feature = "planted")]
+        let texts = planted::plant(texts, holdpoint_storage::Planted::at_work());
+        let load = |text: String| {
+            let hash = redis::Script::new(&text).get_hash().to_owned();
+            Loaded { text, hash }
+        };
+        Self(texts.into_iter().map(load).collect())
     }
 
     /// The hash that calls the script.
@@ -117,6 +117,12 @@ impl Scripts {
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|loaded| loaded.text.as_str())
     }
+}
+
+/// All scripts, in the order of [`Script`].
+fn texts() -> Vec<String> {
+    let blocks = blocks();
+    SOURCES.iter().map(|(name, source)| assemble(name, source, &blocks)).collect()
 }
 
 /// A shared block: its name and its lines.

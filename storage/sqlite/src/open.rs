@@ -145,6 +145,10 @@ fn settings(conn: &Connection, config: &SqliteConfig) -> rusqlite::Result<()> {
         conn.pragma_update(None, "journal_mode", "WAL")?;
     }
     conn.pragma_update(None, "synchronous", config.synchronous.as_str())?;
+    #[cfg(feature = "planted")]
+    if holdpoint_storage::Planted::EarlyAcknowledgement.is_at_work() {
+        conn.pragma_update(None, "synchronous", "NORMAL")?;
+    }
     conn.pragma_update(None, "foreign_keys", false)?;
     conn.pragma_update(None, "temp_store", "MEMORY")?;
     conn.pragma_update(None, "mmap_size", 0)?;

@@ -29,6 +29,11 @@ const GROWN: Duration = Duration::from_millis(150);
 /// What each piece waits on a slow link.
 const DELAY: Duration = Duration::from_millis(30);
 
+/// The pause between two tries of a command that undoes something.
+const COMMAND_AGAIN_MS: u64 = 50;
+/// The key by which the scripts of a program with planted bugs move their clock.
+const CLOCK: &str = "torture-clock-ms";
+
 /// Works through a plan.
 pub(crate) struct Injector<'a> {
     rig: &'a mut Rig,
@@ -60,6 +65,7 @@ enum Undo {
     Pass(usize),
     FastSync,
     Resume,
+    Command(&'static [&'static str]),
 }
 
 impl<'a> Injector<'a> {
@@ -114,7 +120,7 @@ impl<'a> Injector<'a> {
 
     /// Undoes everything: from here on all must heal.
     fn heal(&mut self) -> Result<()> {
-        for (_, undo) in std::mem::take(&mut self.undo) {
+        while let Some((_, undo)) = self.undo.pop_first() {
             self.mend(undo)?;
         }
         for link in self.rig.links() {
@@ -153,6 +159,14 @@ impl<'a> Injector<'a> {
                 self.rig.say(fault::STALL, Phase::Invoke, "store")?;
                 self.command(&["CLIENT", "PAUSE", &for_ms.to_string()]);
                 self.later(for_ms, Undo::Resume);
+            }
+            Fault::Full(for_ms) => {
+                self.command(&["CONFIG", "SET", "maxmemory", "1"]);
+                self.later(for_ms, Undo::Command(&["CONFIG", "SET", "maxmemory", "0"]));
+            }
+            Fault::Clock(by_ms, for_ms) => {
+                self.command(&["SET", CLOCK, &by_ms.to_string()]);
+                self.later(for_ms, Undo::Command(&["DEL", CLOCK]));
             }
         }
         Ok(())
@@ -266,10 +280,13 @@ impl<'a> Injector<'a> {
         self.rig.fell_store(is_power_cut)
     }
 
+    fn is_frozen(&self) -> bool {
+        self.undo.values().any(|undo| matches!(undo, Undo::Resume))
+    }
+
     /// A command to the server; one that stands still does not get it.
     fn command(&mut self, command: &[&str]) {
-        let is_frozen = self.undo.values().any(|undo| matches!(undo, Undo::Resume));
-        match self.rig.server().filter(|_| !is_frozen) {
+        match self.rig.server().filter(|_| !self.is_frozen()) {
             Some(server) => drop(server.cli(command)),
             None => self.told.in_vain += 1,
         }
@@ -297,6 +314,9 @@ impl<'a> Injector<'a> {
                 self.rig.slow_syncs(Duration::ZERO)?;
                 self.rig.say(fault::STALL, Phase::Ok, "store")?;
             }
+            // It has to wait for a server that stands still.
+            Undo::Command(_) if self.is_frozen() => self.later(COMMAND_AGAIN_MS, undo),
+            Undo::Command(command) => self.command(command),
             Undo::Resume => {
                 self.rig.freeze_server(ServerSignal::Continue);
                 self.rig.say(fault::STALL, Phase::Ok, "store")?;

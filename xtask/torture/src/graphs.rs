@@ -28,7 +28,7 @@ type Made = Result<CompiledGraph, GraphFaults>;
 
 /// The program of a worker.
 pub(crate) fn app() -> App {
-    let graphs = [line(), long(), fork(), gate(), ask(), pay(), slow(), nap()];
+    let graphs = [line(), long(), fork(), gate(), ask(), pay(), slow(), nap(), poison()];
     graphs.into_iter().fold(App::new(), App::graph).tune_worker(times)
 }
 
@@ -124,6 +124,11 @@ fn nap() -> Made {
     ends(graph.add_edge("a", "nap").add_edge("nap", "c"), "a", "c")
 }
 
+/// What ends every worker that takes it.
+fn poison() -> Made {
+    graph("poison").add_node("p", node(abort)).set_entry_point("p").set_finish_point("p").compile()
+}
+
 fn graph(id: &str) -> StateGraph {
     StateGraph::new(id).with_schema(StateSchema::new().with("path", AppendReducer))
 }
@@ -172,6 +177,10 @@ where
     }
 }
 
+async fn abort(_: NodeContext, _: State) -> Done {
+    std::process::abort()
+}
+
 fn number(state: &State, key: &str) -> u64 {
     state.get(key).and_then(serde_json::Value::as_u64).unwrap_or(0)
 }
@@ -182,7 +191,8 @@ mod tests {
 
     #[test]
     fn every_graph_compiles() {
-        for graph in [line(), long(), fork(), gate(), ask(), pay(), slow(), nap()] {
+        let graphs = [line(), long(), fork(), gate(), ask(), pay(), slow(), nap(), poison()];
+        for graph in graphs {
             graph.unwrap();
         }
     }

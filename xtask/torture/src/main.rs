@@ -16,6 +16,7 @@ mod logs;
 mod options;
 mod places;
 mod plan;
+mod planted;
 mod recorder;
 mod rig;
 mod scenario;

@@ -4,8 +4,11 @@ use anyhow::{Result, bail};
 use holdpoint_storage::Random;
 use holdpoint_torture_check::Targets;
 
+use crate::planted::Trial;
+
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask torture [--ci] [--seconds N] [--seed S] [--store NAME]... [--plan] [--keep]
+                           [--planted] [--bug N]...
 
   --ci         the run of the build server: both stores, many faults in a short time
   --seconds N  how long faults go on [default: 60; 1800 is the soak]
@@ -13,6 +16,9 @@ usage: cargo xtask torture [--ci] [--seconds N] [--seed S] [--store NAME]... [--
   --store NAME redis-always, redis (everysec: what it may lose is counted) or sqlite
                [default: redis-always and sqlite]
   --plan       print the plan and end
+  --planted    plant bugs, one after the other, and show which row of the report catches each;
+               the program must be built with them, as the task does
+  --bug N      only these of them; 0 is none, and must not be caught
   --keep       keep the folder with histories and logs; a run that fails keeps it in any case";
 
 /// How long faults go on in a run of the build server.
@@ -52,6 +58,10 @@ pub(crate) struct Options {
     pub(crate) is_ci: bool,
     pub(crate) only_plan: bool,
     pub(crate) keep: bool,
+    /// Bugs are planted: these, or all.
+    pub(crate) planted: Option<Vec<u8>>,
+    /// The bug that is planted now.
+    pub(crate) trial: Option<Trial>,
 }
 
 impl Options {
@@ -65,6 +75,8 @@ impl Options {
             is_ci: false,
             only_plan: false,
             keep: false,
+            planted: None,
+            trial: None,
         };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
@@ -81,6 +93,8 @@ impl Options {
                     options.stores.push(kind);
                 }
                 "--plan" => options.only_plan = true,
+                "--planted" => drop(options.planted.get_or_insert_default()),
+                "--bug" => options.planted.get_or_insert_default().push(value()?.parse()?),
                 "--keep" => options.keep = true,
                 other => bail!("no option {other:?}\n{USAGE}"),
             }

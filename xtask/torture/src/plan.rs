@@ -59,6 +59,10 @@ pub(crate) enum Fault {
     ScriptFlush,
     /// The server holds all commands for so many ms.
     ClientPause(u64),
+    /// The server has no memory left for so many ms.
+    Full(u64),
+    /// The clock of the scripts is ahead by so many ms, for so many ms.
+    Clock(u64, u64),
 }
 
 /// The plan of a seed.

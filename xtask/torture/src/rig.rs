@@ -27,8 +27,10 @@ const HOT_CONCURRENCY: usize = 2;
 const CALM_CONCURRENCY: usize = 8;
 /// Deaf owners, each of which tries a stale write every 2 s or so.
 const ZOMBIES: usize = 2;
-/// How long a worker may drain.
-const DRAIN: Duration = Duration::from_millis(500);
+/// How long a worker may drain: one that is killed all the time not long, the others for longer
+/// than their lease, so that they have to renew while they drain.
+const HOT_DRAIN: Duration = Duration::from_millis(500);
+const CALM_DRAIN: Duration = Duration::from_secs(3);
 
 /// What runs.
 pub(crate) struct Rig {
@@ -88,6 +90,9 @@ impl Rig {
             (ENV_EFFECTS.into(), effects.into()),
             (ENV_TOKEN.into(), effects::token(options.seed).into()),
         ];
+        if let Some(trial) = &options.trial {
+            env.extend(trial.env());
+        }
         if matches!(store, Place::Sqlite(_)) {
             env.extend(shim.env());
         }
@@ -140,6 +145,7 @@ impl Rig {
     fn worker(&self, slot: usize) -> Part {
         let (is_calm, url) = (slot >= HOT, self.url(slot));
         let queues = if is_calm { format!("default,{SLOW_QUEUE}") } else { "default".to_owned() };
+        let drain = if is_calm { CALM_DRAIN } else { HOT_DRAIN };
         let concurrency = if is_calm { CALM_CONCURRENCY } else { HOT_CONCURRENCY };
         let args = [
             "worker",
@@ -153,7 +159,7 @@ impl Rig {
             "--lease",
             &format!("{}ms", LEASE.as_millis()),
             "--drain",
-            &format!("{}ms", DRAIN.as_millis()),
+            &format!("{}ms", drain.as_millis()),
             "--queues",
             &queues,
             "--concurrency",

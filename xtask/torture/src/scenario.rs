@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use holdpoint_storage::{Clock as _, Store, SystemClock};
 use holdpoint_torture_check::{
-    Dump, EventDump, Extra, Findings, History, Recorder, Targets, check,
+    Dump, EventDump, Extra, Findings, History, Recorder, Report, Targets, check,
 };
 use serde_json::json;
 use tokio::runtime::Runtime;
@@ -23,6 +23,7 @@ use crate::{
     options::{Options, StoreKind, USAGE},
     places,
     plan::{Planned, plan},
+    planted,
     recorder::ENV_HISTORY,
     rig::Rig,
     slots,
@@ -42,6 +43,9 @@ pub(crate) fn main(args: &[String]) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let options = Options::parse(args)?;
+    if options.planted.is_some() {
+        return planted::main(&options);
+    }
     let mut failed = Vec::new();
     for kind in options.stores.clone() {
         let targets = options.targets(kind);
@@ -62,7 +66,7 @@ pub(crate) fn main(args: &[String]) -> Result<ExitCode> {
 }
 
 /// A torture of one store, in a folder of its own.
-struct Torture<'a> {
+pub(crate) struct Torture<'a> {
     options: &'a Options,
     kind: StoreKind,
     folder: PathBuf,
@@ -77,9 +81,10 @@ struct Times {
 }
 
 impl<'a> Torture<'a> {
-    fn new(options: &'a Options, kind: StoreKind) -> Result<Self> {
+    pub(crate) fn new(options: &'a Options, kind: StoreKind) -> Result<Self> {
         let process = std::process::id();
-        let name = format!("holdpoint-torture-{}-{}-{process}", kind.name(), options.seed);
+        let bug = options.trial.map_or(String::new(), |trial| format!("-bug-{}", trial.number));
+        let name = format!("holdpoint-torture-{}-{}-{process}{bug}", kind.name(), options.seed);
         let folder = std::env::temp_dir().join(name);
         fs::create_dir_all(folder.join("history"))?;
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
@@ -88,13 +93,8 @@ impl<'a> Torture<'a> {
     }
 
     /// Does all of it and prints the report. True: every target is met.
-    fn run(self, plan: &[Planned], targets: &Targets) -> Result<bool> {
-        let (dump, left_over, times) = self.inflict(plan)?;
-        write_down(&dump, &self.folder.join("dump.jsonl"))?;
-        let logs = logs::read(&self.folder.join("logs"))?;
-        let mut lines = History::read(&self.history())?.lines;
-        lines.extend(logs::lines(&logs));
-        let findings = check(&History::of(lines), &dump, &self.extra(left_over, logs));
+    pub(crate) fn run(self, plan: &[Planned], targets: &Targets) -> Result<bool> {
+        let (findings, times) = self.judged(plan)?;
         let is_good = self.tell(&findings, targets, &times)?;
         self.runtime.shutdown_background();
         if is_good && !self.options.keep {
@@ -103,6 +103,29 @@ impl<'a> Torture<'a> {
             println!("histories and logs: {}", self.folder.display());
         }
         Ok(is_good)
+    }
+
+    /// Does all of it, and answers with the report alone.
+    pub(crate) fn report(self, plan: &[Planned], targets: &Targets) -> Result<Report> {
+        let (findings, _) = self.judged(plan)?;
+        let report = findings.report(targets);
+        fs::write(self.folder.join("report.json"), report.to_json().to_string())?;
+        self.runtime.shutdown_background();
+        if self.options.keep {
+            println!("histories and logs: {}", self.folder.display());
+        } else {
+            fs::remove_dir_all(&self.folder)?;
+        }
+        Ok(report)
+    }
+
+    fn judged(&self, plan: &[Planned]) -> Result<(Findings, Times)> {
+        let (dump, left_over, times) = self.inflict(plan)?;
+        write_down(&dump, &self.folder.join("dump.jsonl"))?;
+        let logs = logs::read(&self.folder.join("logs"))?;
+        let mut lines = History::read(&self.history())?.lines;
+        lines.extend(logs::lines(&logs));
+        Ok((check(&History::of(lines), &dump, &self.extra(left_over, logs)), times))
     }
 
     /// Everything until nothing runs any more: what the store holds, and who is left over.

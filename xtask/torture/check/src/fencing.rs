@@ -94,6 +94,11 @@ fn calls(facts: &Facts<'_>, found: &mut Fencing) {
         if code == "E_FENCED" {
             found.refused += 1;
         }
+        if code == "stale_taken" {
+            let run = line.run.as_deref().unwrap_or_default();
+            let (by, call, epoch) = (&line.process, &line.id, line.epoch.unwrap_or(0));
+            found.accepted.add(format!("{run}: a {call} of {by} under epoch {epoch}"));
+        }
         if !WRITES.contains(&code) {
             continue;
         }
@@ -297,6 +302,14 @@ mod tests {
         let mut world = World::new();
         world.worker("w1", "E_FENCED").worker("w1", "E_FENCED").worker("w1", "start");
         assert_eq!(check(&world.facts()).refused, 2);
+    }
+
+    #[test]
+    fn a_stale_write_that_was_taken_is_accepted() {
+        let mut world = World::new();
+        world.worker("z1", "E_FENCED").worker("z1", "stale_taken");
+        let found = check(&world.facts());
+        assert_eq!((found.accepted.count, found.refused), (1, 1));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use serde_json::Value;
 /// | `node` | a worker | free | invoke: it begins; ok: it is about to return; place, pair |
 /// | `effect` | the effect service | the effect's id | invoke: a call came; ok: done; `detail` |
 /// | `fault` | the injector | its target | invoke: it begins; ok: it is over; `code` = its kind |
-/// | `worker` | a worker | free | `code`: `start`, `stop`, `gave_up`, `E_FENCED`, ... |
+/// | `worker` | a worker | free | `code`: `start`, `stop`, `gave_up`, `E_FENCED`, `stale_taken` |
 ///
 /// * Repeats of one call with one request id repeat its id.
 /// * A node that fails or is dropped says `fail`, one that still works may say `unknown`.

@@ -137,7 +137,7 @@ fn table(found: &Findings, targets: &Targets) -> Vec<Row> {
     let lost_ok = queue.lost.count == 0 || (found.may_lose && queue.window_ms.is_some());
     let queue_ok = queue.acknowledged >= targets.runs
         && lost_ok
-        && queue.unexpected.count + queue.duplicated.count + queue.refused_but_stored.count == 0;
+        && queue.unexpected.count + queue.duplicated.count == 0;
     let faults = [
         (injected.worker_kills, targets.worker_kills),
         (injected.store_kills, targets.store_kills),
@@ -241,6 +241,7 @@ fn planted(found: &Findings, target: Option<usize>) -> Row {
 fn further(found: &Findings) -> Vec<Row> {
     let Findings { nodes, effects, signals, cancels, stored, .. } = found;
     vec![
+        none("refused and stored all the same", found.queue.refused_but_stored.count),
         pair(
             "signals to another question / refused and applied",
             (signals.foreign.count, signals.refused_but_applied.count),

@@ -1,5 +1,5 @@
 //! Answers every open question sooner or later: some at once, some late, some by several at a
-//! time, some after an answer that is for another question.
+//! time, some after an answer that is for another question or for other arguments.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -18,6 +18,8 @@ use crate::chance::Chance;
 const LOOK_EVERY: Duration = Duration::from_millis(30);
 /// When a question that is still open is answered again.
 const AGAIN_AFTER: Duration = Duration::from_secs(3);
+/// The hash of arguments that no question has.
+const OTHER_ARGS: &str = "0000000000000000";
 
 /// Answers until it is dropped.
 pub(super) async fn answer(desk: Desk) -> Result<()> {
@@ -67,6 +69,8 @@ struct Answers {
     wait: Duration,
     copies: u64,
     foreign: Option<String>,
+    /// Whether somebody first answers who saw other arguments.
+    is_outdated: bool,
     round: u64,
     salt: u64,
 }
@@ -89,6 +93,7 @@ impl Answers {
             copies: *chance.one_of(&[1, 1, 1, 2, 5]),
             salt: chance.below(1_000_000),
             foreign,
+            is_outdated: chance.percent(10),
             interrupt,
             round,
         }
@@ -100,6 +105,7 @@ impl Answers {
             run: self.run.clone(),
             question: Question::Interrupt(interrupt.to_owned()),
             value: self.value.clone(),
+            args_hash: None,
             is_foreign: interrupt != self.interrupt,
         }
     }
@@ -122,6 +128,10 @@ async fn send(desk: Arc<Desk>, answers: Answers) {
     tokio::time::sleep(answers.wait).await;
     if let Some(foreign) = &answers.foreign {
         desk.signal(&answers.answer("foreign", foreign)).await;
+    }
+    if answers.is_outdated {
+        let answer = answers.answer("outdated", &answers.interrupt);
+        desk.signal(&Answer { args_hash: Some(OTHER_ARGS), is_foreign: true, ..answer }).await;
     }
     let mut calls = tokio::task::JoinSet::new();
     for copy in 0..answers.copies {

@@ -29,7 +29,9 @@ pub(super) struct Answer {
     pub(super) question: Question,
     /// The answer.
     pub(super) value: Value,
-    /// Whether it must be refused: the interrupt is not the run's.
+    /// The hash of the arguments that the person saw, when it is to be compared.
+    pub(super) args_hash: Option<&'static str>,
+    /// Whether it must be refused: the interrupt, or what was asked, is another.
     pub(super) is_foreign: bool,
 }
 
@@ -64,6 +66,10 @@ impl Desk {
             Question::Interrupt(interrupt) => (options.interrupt(interrupt), interrupt.as_str()),
         };
         let options = options.answer(answer.value.clone()).by("torture").key(answer.id.as_str());
+        let options = match answer.args_hash {
+            Some(hash) => options.args_hash(hash),
+            None => options,
+        };
         let line = |phase| {
             let line = Line::now(Op::Signal, phase, answer.id.as_str()).run(answer.run.as_str());
             let mut line = line.detail(json!({ "foreign": answer.is_foreign }));

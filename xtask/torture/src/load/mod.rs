@@ -8,6 +8,8 @@ mod cancels;
 mod runs;
 mod zombie;
 
+pub(crate) use runs::ENV_POISON;
+
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, bail};

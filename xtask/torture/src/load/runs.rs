@@ -23,6 +23,11 @@ const TRIES_MAX: usize = 4;
 /// The sessions that some runs share.
 const SESSIONS: u64 = 12;
 
+/// The number of a producer's run that is to end its workers.
+const POISON_AT: u64 = 20;
+/// With this variable there is one.
+pub(crate) const ENV_POISON: &str = "HOLDPOINT_TORTURE_POISON";
+
 /// One of the load's runs.
 struct Plan {
     run: String,
@@ -54,6 +59,7 @@ pub(super) async fn produce(desk: Desk) -> Result<()> {
 fn plan(name: &str, number: u64, mut chance: Chance) -> Plan {
     let run = format!("{name}-{number:05}");
     let graph = match chance.below(1_000) {
+        _ if is_poison(number) => "poison",
         0..360 => "line",
         360..500 => "fork",
         500..660 => "gate",
@@ -80,6 +86,11 @@ fn plan(name: &str, number: u64, mut chance: Chance) -> Plan {
         request = request.key(format!("{run}-k"));
     }
     Plan { run, graph, request, has_key, chance }
+}
+
+/// Whether this run is one that ends its workers: none, unless the torture is about them.
+fn is_poison(number: u64) -> bool {
+    number == POISON_AT && std::env::var_os(ENV_POISON).is_some()
 }
 
 fn input(graph: &str, chance: &mut Chance) -> Value {
@@ -128,6 +139,7 @@ async fn answer_early(desk: &Desk, plan: &mut Plan) {
             run: plan.run.clone(),
             question: Question::Gate("ok"),
             value: json!({ "approve": true }),
+            args_hash: None,
             is_foreign: false,
         };
         desk.signal(&answer).await;

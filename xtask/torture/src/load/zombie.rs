@@ -5,19 +5,25 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use holdpoint_graph::{Event, GraphId, QueueId, WorkerId};
+use holdpoint_producer::RunRequest;
 use holdpoint_storage::{
     Chain, ClaimRequest, ClaimedRun, CommitReply, CommitRequest, Disposition, Lane, Random,
     Renewal, Store, StoreError,
 };
 use holdpoint_torture_check::{Line, Op, Phase};
 
-use super::Desk;
+use super::{Desk, calls::Came};
 use crate::graphs::{GRACE, LEASE};
 
 /// The pause between two runs.
 const REST: Duration = Duration::from_millis(300);
+/// When a run that only it knows ends.
+const ENDS_AFTER: Duration = Duration::from_secs(5);
 /// How much longer than lease and grace it is deaf.
 const DEAF: Duration = Duration::from_millis(700);
+/// The codes of a stale write that was refused, and of one that was taken.
+const REFUSED: &str = "E_FENCED";
+const TAKEN: &str = "stale_taken";
 /// How often a write is tried until the store answers.
 const TRIES_MAX: usize = 20;
 
@@ -25,12 +31,16 @@ const TRIES_MAX: usize = 20;
 pub(super) async fn haunt(desk: Desk) -> Result<()> {
     for number in 0_u64.. {
         tokio::time::sleep(REST).await;
-        let worker = WorkerId::new(format!("z{}-{number}", desk.name))?;
+        let worker = |what: &str| WorkerId::new(format!("z{}-{number}{what}", desk.name));
         // A store that is away has nothing to claim; the next one may be lucky.
-        let Ok(Some(claimed)) = claim(desk.producer.store().as_ref(), worker).await else {
-            continue;
-        };
+        let is_own = number % 2 == 0 && bring(&desk, number).await == Came::Ok;
+        let queue = if is_own { desk.name.as_str() } else { "default" };
+        let Ok(Some(claimed)) = claim(&desk, &worker("")?, queue).await else { continue };
         tokio::time::sleep(LEASE + GRACE + DEAF).await;
+        if is_own {
+            // Its heir has written nothing when the stale write comes: the journal is the same.
+            let _ = claim(&desk, &worker("-heir")?, queue).await;
+        }
         if let Err(error) = write_stale(&desk, &claimed).await {
             eprintln!("a stale owner had no answer: {error:#}");
         }
@@ -38,11 +48,18 @@ pub(super) async fn haunt(desk: Desk) -> Result<()> {
     Ok(())
 }
 
-async fn claim(store: &dyn Store, worker: WorkerId) -> Result<Option<ClaimedRun>> {
+/// A run in a queue that no worker serves. Its deadline ends it, whatever its queue.
+async fn bring(desk: &Desk, number: u64) -> Came {
+    let run = format!("{}-{number:05}", desk.name);
+    let request = RunRequest::new("line").run(&run).request(format!("{run}-q"));
+    desk.enqueue(&run, &request.queue(&desk.name).deadline_in(ENDS_AFTER)).await
+}
+
+async fn claim(desk: &Desk, worker: &WorkerId, queue: &str) -> Result<Option<ClaimedRun>> {
     let lane =
-        Lane { queue: QueueId::new("default")?, graph: GraphId::new("line")?, fingerprint: None };
+        Lane { queue: QueueId::new(queue)?, graph: GraphId::new("line")?, fingerprint: None };
     let request = ClaimRequest {
-        worker,
+        worker: worker.clone(),
         nonce: Random.nonce(),
         lanes: vec![lane],
         max: 1,
@@ -50,7 +67,7 @@ async fn claim(store: &dyn Store, worker: WorkerId) -> Result<Option<ClaimedRun>
         oldest_first: false,
         bytes_max: 1 << 20,
     };
-    Ok(store.claim(&request).await?.runs.pop())
+    Ok(desk.producer.store().claim(&request).await?.runs.pop())
 }
 
 /// Renews, commits and releases under a lease that is over.
@@ -58,21 +75,27 @@ async fn write_stale(desk: &Desk, claimed: &ClaimedRun) -> Result<()> {
     let (store, lease) = (desk.producer.store().as_ref(), &claimed.lease);
     let lease_ms = i64::try_from(LEASE.as_millis())?;
     let leases = [lease.clone()];
+    let head = insist(|| store.head(&lease.run)).await?;
+    let is_stale = head.is_some_and(|head| head.epoch > lease.pair.epoch);
     let renewals = insist(|| store.renew(&leases, lease_ms)).await?;
     if renewals != [Renewal::Fenced] {
+        if is_stale {
+            return told(desk, claimed, "renew", TAKEN);
+        }
         // Nobody has taken it away yet, as after a stall of the store: then it is no stale lease.
         insist(|| store.release(lease)).await?;
         return Ok(());
     }
-    refused(desk, claimed, "renew")?;
+    told(desk, claimed, "renew", REFUSED)?;
     let request = commit(store, claimed, lease_ms)?;
-    if insist(|| store.commit(&request)).await? == CommitReply::Fenced {
-        refused(desk, claimed, "commit")?;
+    match insist(|| store.commit(&request)).await? {
+        CommitReply::Fenced => told(desk, claimed, "commit", REFUSED)?,
+        CommitReply::Done { .. } => told(desk, claimed, "commit", TAKEN)?,
+        // Not taken, for another reason.
+        CommitReply::Sequence { .. } | CommitReply::Cancelled => {}
     }
-    if !insist(|| store.release(lease)).await? {
-        refused(desk, claimed, "release")?;
-    }
-    Ok(())
+    let was_released = insist(|| store.release(lease)).await?;
+    told(desk, claimed, "release", if was_released { TAKEN } else { REFUSED })
 }
 
 /// An event that the run would have for good, were it taken.
@@ -103,12 +126,12 @@ fn commit(store: &dyn Store, claimed: &ClaimedRun, lease_ms: i64) -> Result<Comm
     })
 }
 
-fn refused(desk: &Desk, claimed: &ClaimedRun, call: &str) -> Result<()> {
+fn told(desk: &Desk, claimed: &ClaimedRun, call: &str, code: &str) -> Result<()> {
     let epoch = i64::try_from(claimed.lease.pair.epoch)?;
     let line = Line::now(Op::Worker, Phase::Ok, call)
         .run(claimed.head.run.as_str())
         .pair(epoch, claimed.lease.pair.nonce.as_str())
-        .code("E_FENCED");
+        .code(code);
     desk.recorder.write(line).context("the history cannot be written")
 }
 
