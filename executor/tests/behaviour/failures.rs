@@ -1,6 +1,11 @@
 //! Failures: each ends its run once, says why and where, and harms nothing else.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Ready, ready},
+    sync::Arc,
+    time::Duration,
+};
 
 use holdpoint_executor::Outcome;
 use holdpoint_graph::{
@@ -22,13 +27,12 @@ pub(crate) fn flaky(
     name: &'static str,
     failures: usize,
     log: &Log,
-) -> impl Fn(NodeContext, State) -> std::future::Ready<Result<(), NodeError>> + Send + Sync + 'static
-{
+) -> impl Fn(NodeContext, State) -> Ready<Result<(), NodeError>> + Send + Sync + 'static {
     let log = log.clone();
     move |_, _| {
         log.add(name);
         let fails = log.count(name) <= failures;
-        std::future::ready(if fails { Err(NodeError::retryable("not yet")) } else { Ok(()) })
+        ready(if fails { Err(NodeError::retryable("not yet")) } else { Ok(()) })
     }
 }
 

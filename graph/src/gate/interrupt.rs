@@ -109,8 +109,8 @@ impl Interrupt {
     pub(crate) fn uncertain(id: InterruptId, node: &str, why: &str) -> Self {
         let question = Question::new(format!(
             "The unsafe effect {node} began and its outcome is unknown, since {why}. Look outside, \
-             then answer: \"retry\" runs it again, {{\"result\": value}} takes the value as its update, \
-             \"skip\" goes on without one, \"fail\" ends the run."
+             then answer: \"retry\" runs it again, {{\"result\": value}} takes the value as its \
+             update, \"skip\" goes on without one, \"fail\" ends the run."
         ))
         .schema(uncertain_schema());
         Self {
