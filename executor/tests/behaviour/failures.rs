@@ -1,7 +1,11 @@
 //! Failures: each ends its run once, says why and where, and harms nothing else.
 
-use std::future::Ready;
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Ready, ready},
+    sync::Arc,
+    time::Duration,
+};
 
 use holdpoint_executor::Outcome;
 use holdpoint_graph::{
@@ -28,7 +32,7 @@ pub(crate) fn flaky(
     move |_, _| {
         log.add(name);
         let fails = log.count(name) <= failures;
-        std::future::ready(if fails { Err(NodeError::retryable("not yet")) } else { Ok(()) })
+        ready(if fails { Err(NodeError::retryable("not yet")) } else { Ok(()) })
     }
 }
 

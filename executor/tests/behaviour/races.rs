@@ -129,8 +129,8 @@ async fn equal_keys_make_one_run_each() {
     .await;
 }
 
-/// A thousand timers: none early, none twice, none lost. How late they are is reported: it says
-/// more of the machine that runs all tests at once than of the store.
+/// I14: a thousand timers: none early, none twice, none lost. How late they are is reported: it
+/// says more of the machine that runs all tests at once than of the store.
 #[tokio::test]
 async fn a_thousand_timers_fire_once_and_not_early() {
     const TIMERS: i64 = 1_000;

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use holdpoint_executor::Outcome;
-use holdpoint_graph::{Effect, NodeContext, NodeOptions, RunStatus, State, StateGraph, Update};
+use holdpoint_graph::{
+    Effect, NodeContext, NodeError, NodeOptions, RunStatus, State, StateGraph, Update,
+    limits::DELAY_MS_MAX,
+};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -100,6 +103,31 @@ async fn a_sleep_outlives_its_worker() {
         }
         assert_eq!(log.all(), ["top"]);
         assert_eq!(bench.count(&run, "interrupt_opened").await, 0);
+    })
+    .await;
+}
+
+/// A wait that no clock can count is as long as a delay may be, and both stores hold it.
+#[tokio::test]
+async fn a_wait_beyond_all_bounds_is_bounded() {
+    on_each_store(async |mut bench: Bench| {
+        bench.add(sleeper(&bench.log(), Duration::MAX).set_entry_point("n").compile().unwrap());
+        let graph = StateGraph::new("waits")
+            .add_node("n", |_: NodeContext, _: State| async {
+                Err::<(), _>(NodeError::retry_after(Duration::MAX, "later"))
+            })
+            .set_entry_point("n")
+            .set_finish_point("n");
+        bench.add(graph.compile().unwrap());
+        for id in ["sleep", "waits"] {
+            let run = bench.enqueue(id, json!({})).await;
+            let outcome = bench.work().await.unwrap();
+            let Outcome::Rescheduled { until_ms } = outcome else { panic!("{outcome:?}") };
+            let left_ms = until_ms - bench.store.now_ms().await.unwrap();
+            assert!((0..=DELAY_MS_MAX).contains(&left_ms), "{id}: {left_ms}");
+            let head = bench.head(&run).await;
+            assert_eq!((head.status(), head.due_at_ms()), (RunStatus::Scheduled, Some(until_ms)));
+        }
     })
     .await;
 }
