@@ -48,7 +48,7 @@ pub(crate) struct AttemptHost {
     task: TaskRef,
     recorded: Vec<Call>,
     seen: Mutex<Seen>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<Box<Command>>,
     control: Control,
     time: Arc<StoreTime>,
     sleep_in_place: Duration,
@@ -65,7 +65,7 @@ impl AttemptHost {
     pub(crate) fn new(
         task: TaskRef,
         recorded: Vec<Call>,
-        commands: mpsc::Sender<Command>,
+        commands: mpsc::Sender<Box<Command>>,
         control: Control,
         (time, sleep_in_place): (Arc<StoreTime>, Duration),
     ) -> Self {
@@ -101,7 +101,7 @@ impl AttemptHost {
     /// the attempt is being dropped.
     async fn done(&self, command: impl FnOnce(oneshot::Sender<()>) -> Command) {
         let (done, is_done) = oneshot::channel();
-        let sent = self.commands.send(command(done)).await;
+        let sent = self.commands.send(Box::new(command(done))).await;
         if sent.is_err() || is_done.await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -168,7 +168,8 @@ impl Host for AttemptHost {
                     let (task, key) = (self.task.clone(), key.to_owned());
                     let question = Box::new(question);
                     // A closed channel means that the attempt is being dropped.
-                    let _ = self.commands.send(Command::Ask { task, key, question }).await;
+                    let ask = Command::Ask { task, key, question };
+                    let _ = self.commands.send(Box::new(ask)).await;
                 }
             }
             std::future::pending().await
@@ -184,14 +185,16 @@ impl Host for AttemptHost {
                 return;
             }
             let task = self.task.clone();
-            let _ = self.commands.send(Command::Sleep { task, until_ms: at_ms }).await;
+            let sleep = Command::Sleep { task, until_ms: at_ms };
+            let _ = self.commands.send(Box::new(sleep)).await;
             std::future::pending().await
         })
     }
 
     fn emit(&self, value: Value) {
         // A full channel drops the partial: a node never waits for whoever watches.
-        let _ = self.commands.try_send(Command::Emit { task: self.task.clone(), value });
+        let emit = Command::Emit { task: self.task.clone(), value };
+        let _ = self.commands.try_send(Box::new(emit));
     }
 
     fn cancelled<'a>(&'a self) -> BoxFuture<'a, ()> {

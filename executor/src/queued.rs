@@ -163,11 +163,12 @@ impl QueuedExecutor {
     /// Dropping the future drops the nodes in flight; what was committed stands, and the run is
     /// recovered when its lease is over.
     pub async fn execute(&self, claimed: Claimed) -> Outcome {
-        let name = format!("graph:{}", claimed.run.head.graph);
-        let session = claimed.run.head.session.as_ref().map(|s| s.as_str().to_owned());
-        let session = session.unwrap_or_else(|| claimed.run.head.run.to_string());
         let tracer = self.listeners.tracer.as_ref();
-        let span = tracer.map(|tracer| tracer.start(&session, &name, SpanKind::Graph));
+        let span = tracer.map(|tracer| {
+            let head = &claimed.run.head;
+            let session = head.session.as_ref().map_or(head.run.as_str(), |s| s.as_str());
+            tracer.start(session, &format!("graph:{}", head.graph), SpanKind::Graph)
+        });
         let run = claimed.run.head.run.clone();
         let outcome = self.execute_inner(claimed).await;
         if matches!(outcome, Outcome::Fenced) {
@@ -182,8 +183,8 @@ impl QueuedExecutor {
     }
 
     async fn execute_inner(&self, claimed: Claimed) -> Outcome {
-        let head = claimed.run.head.clone();
-        if let Some(end) = self.must_end(&head, claimed.time.now_ms()) {
+        let head = &claimed.run.head;
+        if let Some(end) = self.must_end(head, claimed.time.now_ms()) {
             return self.end_without_graph(&claimed, end).await;
         }
         if let Some(damage) = &claimed.run.damage {
@@ -193,12 +194,12 @@ impl QueuedExecutor {
         let read = RunPayload::decode(&claimed.run.payload).map_err(StoreError::from);
         let records =
             load(&self.namespace, &head.run, claimed.run.snapshot.as_deref(), &claimed.run.journal);
-        let (payload, loaded) = match (read, records.and_then(|loaded| complete(&head, loaded))) {
+        let (payload, loaded) = match (read, records.and_then(|loaded| complete(head, loaded))) {
             (Ok(payload), Ok(loaded)) => (payload, loaded),
             (Err(fault), _) => return self.unreadable(&claimed, "payload: ", &fault).await,
             (_, Err(fault)) => return self.unreadable(&claimed, "", &fault).await,
         };
-        match self.resolve(&head) {
+        match self.resolve(head) {
             Ok(graph) => self.drive(claimed, payload, loaded, graph).await,
             Err(ResolveError::Failed(message)) => {
                 let code = ReasonCode::IncompatibleGraph;

@@ -43,7 +43,8 @@ pub(crate) struct RunLoop {
     /// By place, which has one task at most.
     running: HashMap<Vec<u32>, Running>,
     attempts: FuturesUnordered<BoxFuture<'static, (TaskRef, Ended)>>,
-    commands: (mpsc::Sender<Command>, mpsc::Receiver<Command>),
+    /// Boxed: a channel has room for many at once, and most runs send none.
+    commands: (mpsc::Sender<Box<Command>>, mpsc::Receiver<Box<Command>>),
     told: watch::Receiver<Told>,
     inbox_seen: u64,
 }
@@ -178,7 +179,7 @@ impl RunLoop {
         let wake = self.progress.next_due_ms(self.facts.time.now_ms());
         tokio::select! {
             biased;
-            Some(command) = self.commands.1.recv() => self.command(command).await?,
+            Some(command) = self.commands.1.recv() => self.command(*command).await?,
             changed = self.told.changed() => {
                 // The sender is in `self.facts.control`.
                 let _ = changed;
@@ -194,7 +195,7 @@ impl RunLoop {
     async fn take_rest(&mut self) -> Flow {
         loop {
             if let Ok(command) = self.commands.1.try_recv() {
-                self.command(command).await?;
+                self.command(*command).await?;
                 continue;
             }
             let next = std::future::poll_fn(|cx| {

@@ -81,7 +81,7 @@ impl Chain {
         if self.seq == 0 {
             return ChainHash::default();
         }
-        ChainHash(self.hash.iter().map(|byte| format!("{byte:02x}")).collect())
+        ChainHash(to_hex(&self.hash))
     }
 
     /// Encodes the next event.
@@ -218,6 +218,13 @@ fn first_bytes(hash: &blake3::Hash) -> [u8; HASH_BYTES] {
     let mut bytes = [0; HASH_BYTES];
     bytes.copy_from_slice(&hash.as_bytes()[..HASH_BYTES]);
     bytes
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    let mut text = String::with_capacity(2 * bytes.len());
+    text.extend(halves.filter_map(|half| char::from_digit(half.into(), 16)));
+    text
 }
 
 fn from_hex(text: &str) -> Option<[u8; HASH_BYTES]> {

@@ -128,7 +128,7 @@ impl RunLoop {
     /// Takes the end of an attempt. What its node asked before it ended is heard first.
     pub(super) async fn ended(&mut self, task: TaskRef, ended: Ended) -> Flow {
         while let Ok(command) = self.commands.1.try_recv() {
-            self.command(command).await?;
+            self.command(*command).await?;
         }
         let Some(running) = self.no_longer_running(&task) else { return Flow::Continue(()) };
         let result = match ended {

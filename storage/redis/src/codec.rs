@@ -127,15 +127,16 @@ pub(crate) fn inbox(pairs: Vec<(String, Vec<u8>)>) -> Vec<InboxEntry> {
     entries
 }
 
-/// The fields of a head as they are stored.
+/// The fields of a head as they are stored, and behind them the changes that a script made after
+/// it had read them. They are few, so they are looked for one by one.
 pub(crate) struct Fields {
     run: String,
-    fields: HashMap<String, Vec<u8>>,
+    fields: Vec<(String, Vec<u8>)>,
 }
 
 impl Fields {
     pub(crate) fn new(run: &str, pairs: Vec<(String, Vec<u8>)>) -> Self {
-        Self { run: run.to_owned(), fields: pairs.into_iter().collect() }
+        Self { run: run.to_owned(), fields: pairs }
     }
 
     /// Applies changes that a script made after it had read the fields.
@@ -149,7 +150,8 @@ impl Fields {
     }
 
     fn text(&self, name: &str) -> Option<&str> {
-        self.fields.get(name).and_then(|value| std::str::from_utf8(value).ok())
+        let (_, value) = self.fields.iter().rev().find(|(field, _)| field == name)?;
+        std::str::from_utf8(value).ok()
     }
 
     /// The parts of a field, which must be as many.
