@@ -38,6 +38,10 @@ const OVERRUN: Duration = Duration::from_millis(500);
 const HASTY: Duration = Duration::from_millis(2);
 const HASTY_FREE: u32 = 5;
 
+/// The share of all slots that is gathered before a claim, and for how long at most.
+const GATHERED_SHARE: usize = 8;
+const GATHER_MAX: Duration = Duration::from_millis(2);
+
 /// The claim loop of a worker.
 pub(crate) struct ClaimLoop {
     pub(crate) store: Arc<dyn Store>,
@@ -104,8 +108,8 @@ impl ClaimLoop {
     /// Claims until `stop`; runs that come after it are handed back.
     pub(crate) async fn run(mut self) {
         let slots = Arc::new(Semaphore::new(self.config.concurrency));
-        let (mut count, mut good, mut hasty) = (0, 0, 0);
-        while let Some(slots) = self.free(&slots).await {
+        let (mut count, mut good, mut hasty, mut has_more) = (0, 0, 0, false);
+        while let Some(slots) = self.free(&slots, has_more).await {
             let max = slots.len();
             let request = self.request(max, (good + 1) % OLDEST_EVERY == 0);
             let mut asked = Asked { request, slots };
@@ -113,6 +117,7 @@ impl ClaimLoop {
                 return self.settle(asked.request).await;
             };
             count += 1;
+            has_more = claims.runs.len() == max;
             if claims.runs.is_empty() {
                 asked.slots.clear();
                 self.quiet.empty.send_modify(|empty| {
@@ -141,17 +146,29 @@ impl ClaimLoop {
         }
     }
 
-    /// The free slots, at least one and at most a batch; none when the worker is to end.
-    async fn free(&self, slots: &Arc<Semaphore>) -> Option<Vec<OwnedSemaphorePermit>> {
-        let first = tokio::select! {
-            biased;
-            () = self.stop.cancelled() => return None,
-            slot = Arc::clone(slots).acquire_owned() => slot.ok()?,
-        };
+    /// The free slots, at least one and at most a batch; none when the worker is to end. While
+    /// there is more than it can take, it gathers slots: fewer claims, and nothing waits longer.
+    async fn free(
+        &self,
+        slots: &Arc<Semaphore>,
+        has_more: bool,
+    ) -> Option<Vec<OwnedSemaphorePermit>> {
+        let batch = self.config.claim_batch;
+        let wanted = if has_more { batch.min(self.config.concurrency / GATHERED_SHARE) } else { 1 };
+        let mut free = Vec::with_capacity(batch);
+        let gathered = sleep(GATHER_MAX);
+        tokio::pin!(gathered);
+        while free.len() < wanted.max(1) {
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return None,
+                slot = Arc::clone(slots).acquire_owned() => free.push(slot.ok()?),
+                () = &mut gathered, if !free.is_empty() => break,
+            }
+        }
         // Runs that are about to end give back their slots meanwhile: larger batches under load.
         tokio::task::yield_now().await;
-        let mut free = vec![first];
-        while free.len() < self.config.claim_batch {
+        while free.len() < batch {
             let Ok(slot) = Arc::clone(slots).try_acquire_owned() else { break };
             free.push(slot);
         }

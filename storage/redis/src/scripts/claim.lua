@@ -21,7 +21,7 @@ if known(used, ARGV[4]) then
   end
   return out
 end
-fire(now, 100)
+if redis.call('EXISTS', T .. 'due', T .. 'wak') > 0 then fire(now, 100) end
 local paused, sources = {}, {}
 for _, queue in ipairs(redis.call('SMEMBERS', T .. 'paused')) do paused[queue] = true end
 local chunk = #ARGV <= 12 and max or math.min(max, 4)
