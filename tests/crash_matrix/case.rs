@@ -67,7 +67,7 @@ impl Case {
         }
         let fenced = play.finish(crashing).await;
         let version = if self.row.way == Way::Migrate { Version::Two } else { Version::One };
-        checks::check(&stage, &runs, version, end).await;
+        checks::check(&stage, &runs, version).await;
         fenced
     }
 }

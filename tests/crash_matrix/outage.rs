@@ -41,5 +41,5 @@ pub(crate) async fn play() {
         stage.until_ended(run, End::Completed).await;
     }
     workers.iter_mut().for_each(end_worker);
-    checks::check(&stage, &runs, Version::One, End::Completed).await;
+    checks::check(&stage, &runs, Version::One).await;
 }

@@ -78,8 +78,6 @@ pub(crate) enum End {
     Completed,
     /// It fails, is redriven by hand, and completes.
     Redriven,
-    /// It fails, since what it did may not be repeated.
-    Failed,
 }
 
 impl Row {
@@ -99,8 +97,6 @@ impl Row {
     /// How the run ends when this is done there.
     pub(crate) fn end(&self, action: CrashAction) -> End {
         match (self.point, action) {
-            // The unsafe node said that it failed, and may be run only once.
-            ("effect.in_call" | "effect.after_call", CrashAction::Error) => End::Failed,
             // A resolver that fails is no graph that is missing.
             ("resolve.in", CrashAction::Error) => End::Redriven,
             _ => End::Completed,

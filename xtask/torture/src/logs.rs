@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn a_run_that_was_given_up_becomes_a_line() {
-        let text = "2026-11-30T20:20:38.401785Z  WARN the lease could not be renewed in time; the \
-                    run is given up run=p2-9-00002\n2026-11-30T20:20:39Z  INFO node failed run=r\n";
+        let text = "2026-11-30T20:20:38.401785Z DEBUG the lease is over; the run is given up \
+                    run=p2-9-00002\n2026-11-30T20:20:39Z  INFO node failed run=r\n";
         let found = lines(&[("worker-1.log".to_owned(), text.to_owned())]);
         let [line] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(
