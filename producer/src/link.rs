@@ -267,11 +267,11 @@ impl Producer {
         comment: Option<String>,
     ) -> Result<Signalled, ProducerError> {
         let claims = self.claims(keys, token).await?;
-        let choice = Answer::new(answer.clone(), "", 0);
-        let choice = choice.choice().unwrap_or_default();
-        if !claims.allowed.is_empty() && !claims.allowed.iter().any(|word| word == choice) {
+        let given = Answer::new(answer.clone(), "", 0);
+        let word = given.word().unwrap_or("anything else");
+        if !claims.allowed.is_empty() && !claims.allowed.iter().any(|may| may == word) {
             let may = claims.allowed.join(", ");
-            let why = format!("this link may answer {may}, not {}", printable(choice, 40));
+            let why = format!("this link may answer {may}, not {}", printable(word, 40));
             return Err(Refusal::new(Code::NotAllowed, "answer", why).into());
         }
         let mut options = SignalOptions::run(claims.run.as_str())

@@ -154,3 +154,23 @@ async fn a_parked_run_wakes_to_remind_and_parks_again() {
     })
     .await;
 }
+
+/// A vote that was taken while the deadline decided stands in the record and changes nothing.
+#[tokio::test]
+async fn a_vote_that_comes_with_the_deadline_is_recorded() {
+    on_each_store(async |mut bench| {
+        let soon = Duration::from_millis(1);
+        bench.add(gated(Question::new("Pay?").quorum(3).deadline(soon, approve())));
+        let run = bench.enqueue("g", json!({})).await;
+        // Nobody has parked it yet: the question opens, and the vote meets its deadline.
+        let claimed = bench.claim("w1").await.unwrap();
+        bench.executor().execute(claimed).await;
+        let voted = vote(&bench, &run, "ann", approve()).await;
+        bench.drain().await;
+        assert_eq!(bench.status(&run).await, RunStatus::Completed);
+        assert!(matches!(voted, SignalReply::Delivered { is_vote: true, .. }), "{voted:?}");
+        assert_eq!(bench.count(&run, "vote_cast").await, 1);
+        assert_eq!(bench.store.inbox(&run).await.unwrap(), []);
+    })
+    .await;
+}

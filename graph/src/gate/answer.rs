@@ -53,6 +53,14 @@ impl Answer {
         self.value.get("approve") == Some(&Value::Bool(false))
     }
 
+    /// Which of a question's allowed answers this is: a choice, or one of the words for an
+    /// uncertain effect or a stale run.
+    #[must_use]
+    pub fn word(&self) -> Option<&str> {
+        let result = self.value.get("result").map(|_| "result");
+        self.choice().or(self.value.as_str()).or(result)
+    }
+
     /// The answer as a type of the caller's.
     ///
     /// # Errors

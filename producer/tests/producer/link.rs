@@ -3,11 +3,11 @@
 
 use std::{sync::Arc, time::Duration};
 
-use holdpoint_graph::RunStatus;
+use holdpoint_graph::{Event, Interrupt, InterruptKind, RunStatus};
 use holdpoint_producer::{LinkKeys, LinkOptions, Producer, SignalOptions};
 use serde_json::json;
 
-use crate::world::{World, code, question_id};
+use crate::world::{World, code, question, question_id};
 
 fn ring(ids: &[&str]) -> (String, LinkKeys) {
     let text = ids.iter().map(|id| LinkKeys::new_line(id)).collect::<Vec<_>>().join("\n");
@@ -147,4 +147,56 @@ async fn a_link_loses_to_a_decision() {
     world.producer.signal(&SignalOptions::run("r1").reject().by("bob")).await.unwrap();
     let said = world.producer.redeem(&keys, &link.token, json!({ "approve": true }), None).await;
     assert_eq!(code(said), "E_DECIDED");
+}
+
+#[tokio::test]
+async fn a_link_is_bound_to_what_was_asked() {
+    let world = World::new().await;
+    let (run, question) = world.parked("r1").await;
+    let (_, keys) = ring(&["k1"]);
+    let options = LinkOptions::new("ann");
+    let link = world.producer.link(&keys, &run, &question_id(&question), &options).await.unwrap();
+    let seen = world.producer.get(&run).await.unwrap().seq.unwrap();
+    world.producer.edit(&run, &json!({ "amount": 99 }), seen, "op").await.unwrap();
+    let said = world.producer.redeem(&keys, &link.token, json!({ "approve": true }), None).await;
+    assert_eq!(code(said), "E_ARGS_CHANGED");
+    assert_eq!(world.status(&run).await, RunStatus::Parked);
+}
+
+#[tokio::test]
+async fn a_link_may_be_for_one_word_of_an_uncertain_effect() {
+    let world = World::new().await;
+    let mut owner = world.begun("r1").await;
+    let asked = Interrupt {
+        kind: InterruptKind::Uncertain,
+        schema: None,
+        allowed: ["retry", "result", "skip"].map(str::to_owned).to_vec(),
+        ..question("q1", &owner.task(), "gate")
+    };
+    owner.event(Event::InterruptOpened { interrupt: Box::new(asked) });
+    owner.park().await;
+    let (_, keys) = ring(&["k1"]);
+    let options = LinkOptions::new("ann").allow("result");
+    let (run, q1) = (crate::world::run("r1"), question_id("q1"));
+    let link = world.producer.link(&keys, &run, &q1, &options).await.unwrap();
+    let redeem = |answer| world.producer.redeem(&keys, &link.token, answer, None);
+    for other in [json!("retry"), json!({ "approve": true }), json!(7)] {
+        assert_eq!(code(redeem(other).await), "E_NOT_ALLOWED");
+    }
+    redeem(json!({ "result": { "paid": true } })).await.unwrap();
+}
+
+#[test]
+fn a_ring_that_is_none_is_refused_with_its_line() {
+    for (text, why) in [
+        ("", "has no key"),
+        ("# only a note", "has no key"),
+        ("k1", "line 1 is no"),
+        ("k.1 AAAA", "line 1 has an id"),
+        ("\nk1 AAAA", "line 2 has a key of other than 32 bytes"),
+    ] {
+        let refusal = LinkKeys::parse(text).unwrap_err();
+        assert_eq!((refusal.code().as_str(), refusal.field()), ("E_RANGE", "keys"));
+        assert!(refusal.to_string().contains(why), "{refusal}");
+    }
 }

@@ -224,7 +224,7 @@ async fn counts_workers_graphs_and_queues_are_shown() {
     let worker = json_of(&world.producer.workers().await.unwrap()[0]);
     assert_eq!((&worker["state"], &worker["concurrency"]), (&json!("live"), &json!(4)));
     let graph = json_of(&world.producer.graphs().await.unwrap()[0]);
-    assert_eq!((&graph["nodes"], &graph["served"]), (&json!(2), &json!(true)));
+    assert_eq!((&graph["nodes"], &graph["served"]), (&json!(3), &json!(true)));
 }
 
 #[tokio::test]

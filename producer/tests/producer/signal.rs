@@ -173,3 +173,16 @@ async fn a_session_stands_for_its_active_run() {
     let own = world.producer.signal(&SignalOptions::session("r1").approve()).await.unwrap();
     assert_eq!(own.run.as_str(), "r1");
 }
+
+#[tokio::test]
+async fn a_gate_that_needs_votes_takes_none_before_it_is_open() {
+    let world = World::new().await;
+    world.publish().await;
+    world.enqueued("r1").await;
+    let early = SignalOptions::run("r1").gate("board").approve();
+    let said = world.producer.signal(&early).await.unwrap_err();
+    assert_eq!(said.code().as_str(), "E_NO_QUESTION");
+    assert!(said.to_string().contains("needs 2 votes"), "{said}");
+    let kept = SignalOptions::run("r1").gate("gate").approve();
+    assert_eq!(world.producer.signal(&kept).await.unwrap().outcome, SignalOutcome::Kept);
+}

@@ -68,6 +68,7 @@ impl World {
         let drawing = json!({ "nodes": [
             { "id": "a", "gate": null },
             { "id": "gate", "gate": { "name": "gate", "schema": approval() } },
+            { "id": "board", "gate": { "name": "board", "schema": approval(), "quorum": 2 } },
         ]});
         let record = GraphRecord {
             graph: "g".parse().unwrap(),
