@@ -171,9 +171,6 @@ impl QueuedExecutor {
         });
         let run = claimed.run.head.run.clone();
         let outcome = self.execute_inner(claimed).await;
-        if matches!(outcome, Outcome::Fenced) {
-            tracing::debug!(%run, "the lease is over; the run is given up");
-        }
         tracing::debug!(%run, ?outcome, "claim ended");
         if let (Some(tracer), Some(span)) = (tracer, span) {
             let error = matches!(outcome, Outcome::Failed(_)).then_some("failed");

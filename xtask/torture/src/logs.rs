@@ -10,7 +10,7 @@ use holdpoint_torture_check::{Line, Op, Phase, mono_ns};
 
 /// What is said, and its code in the history.
 const SAID: [(&str, &str); 3] = [
-    ("the lease is over; the run is given up", "gave_up"),
+    ("outcome=Fenced", "gave_up"),
     ("gave the run up: its last commit was not taken", "gave_up"),
     ("a commit was refused as stale", "E_FENCED"),
 ];
@@ -52,8 +52,8 @@ mod tests {
 
     #[test]
     fn a_run_that_was_given_up_becomes_a_line() {
-        let text = "2026-11-30T20:20:38.401785Z DEBUG the lease is over; the run is given up \
-                    run=p2-9-00002\n2026-11-30T20:20:39Z  INFO node failed run=r\n";
+        let text = "2026-11-30T20:20:38.401785Z DEBUG claim ended run=p2-9-00002 outcome=Fenced\n\
+                    2026-11-30T20:20:39Z DEBUG claim ended run=r outcome=Parked\n";
         let found = lines(&[("worker-1.log".to_owned(), text.to_owned())]);
         let [line] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!(
