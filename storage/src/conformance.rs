@@ -251,6 +251,7 @@ macro_rules! conformance_tests {
                 prune_takes_old_ends
                 prune_never_takes_live_runs
                 prune_keeps_a_sessions_last
+                prune_keeps_a_last_that_came_back
                 prune_keeps_its_limit
                 key_outlives_its_run
                 workers_are_listed

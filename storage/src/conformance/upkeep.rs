@@ -6,13 +6,13 @@ use holdpoint_graph::{End, ReasonCode, RunStatus};
 use super::{
     Bench,
     world::{
-        HOUR_MS, PATIENCE, World, claim_request, id, look_again, names, new_run, question,
+        HOUR_MS, PATIENCE, World, claim_request, id, lane, look_again, names, new_run, question,
         session_run, structure, to_gate, to_interrupt,
     },
 };
 use crate::{
-    AppendKind, CommitRequest, Disposition, Enqueued, GraphRecord, IfBusy, Level, NewRun,
-    Retention, RunFilter, When, WorkerRecord,
+    AppendKind, ClaimRequest, CommitRequest, Disposition, Enqueued, GraphRecord, IfBusy, Lane,
+    Level, NewRun, Retention, RunFilter, When, WorkerRecord,
 };
 
 const AT_ONCE: Retention = Retention { done_ms: 0, failed_ms: 0, key_ms: 0 };
@@ -65,6 +65,38 @@ pub async fn prune_keeps_a_sessions_last(bench: &dyn Bench) {
     assert_eq!(world.status_of(&id("r2")).await, RunStatus::Completed);
     assert_eq!(world.session(&id("s1")).await.unwrap().unwrap().last, Some(id("r2")));
     assert_eq!(world.prune(AT_ONCE, 100).await.unwrap(), 0);
+}
+
+/// A run that failed as its session's last stays the last when it is redriven and then rolled
+/// back, at rest or in a worker's hands: no prune takes it.
+pub async fn prune_keeps_a_last_that_came_back(bench: &dyn Bench) {
+    let world = World::new(bench).await;
+    for (name, is_held) in [("r1", false), ("r2", true)] {
+        let run = world.created(&NewRun { session: Some(id(name)), ..new_run(name) }).await;
+        let claimed = world.claim_next().await;
+        let failed = Disposition::Finish { end: End::Failed(ReasonCode::NodeError) };
+        let mut request = world.draft(&claimed, 1, failed);
+        request.pin = Some(structure("pinned"));
+        world.done(&request).await;
+        let redrive = world.append_now(&run).await;
+        world.append(&redrive, &AppendKind::Redrive).await.unwrap();
+        let mut held = None;
+        if is_held {
+            let lane = Lane { fingerprint: Some(structure("pinned")), ..lane() };
+            let claim = ClaimRequest { lanes: vec![lane], ..claim_request("w1", 1) };
+            held = Some(world.claim(&claim).await.unwrap().runs.remove(0));
+        }
+        let rollback = world.append_now(&run).await;
+        world.append(&rollback, &AppendKind::Cancel { rollback: true }).await.unwrap();
+        if let Some(held) = held {
+            world.end(&held, End::Cancelled).await;
+        }
+        assert_eq!(world.status_of(&run).await, RunStatus::Cancelled);
+        let bad = world.check().await.unwrap();
+        assert!(bad.iter().all(|finding| finding.level != Level::Bad), "{bad:?}");
+        assert_eq!(world.prune(AT_ONCE, 100).await.unwrap(), 0);
+        assert_eq!(world.session(&id(name)).await.unwrap().unwrap().last, Some(run));
+    }
 }
 
 /// A prune takes no more than it is told to.

@@ -53,7 +53,8 @@ if is_cancel then
   redis.call('ZREM', T .. 'exp', run)
   if h.s ~= 'p' then depth(h.queue, -1) end
   local has_begun = h.l and h.l ~= ''
-  local is_last = h.session ~= '' and has_begun and kind == 'cancel' and h.x ~= 'b'
+  local counts = has_begun and kind == 'cancel' and h.x ~= 'b'
+  local is_last = h.session ~= '' and (counts or h.former == run)
   silence(run, h)
   settle(run, 'x', int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end

@@ -151,7 +151,8 @@ elseif state == 'q' then
 end
 if what == 'F' then
   local has_begun = state == 'c' or (h.l and h.l ~= '')
-  local is_last = h.session ~= '' and has_begun and not (state == 'x' and h.x == 'b')
+  local counts = has_begun and not (state == 'x' and h.x == 'b')
+  local is_last = h.session ~= '' and (counts or h.former == run)
   silence(run, h)
   settle(run, state, int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end
