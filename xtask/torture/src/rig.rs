@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Runs per second of each of the two producers.
-const RATE: u64 = 25;
+const RATE: u64 = 32;
 /// Runs at once of a worker that is killed all the time, and of one that is not.
 const HOT_CONCURRENCY: usize = 2;
 const CALM_CONCURRENCY: usize = 8;
