@@ -38,16 +38,19 @@ fn edits(bug: Planted) -> &'static [Edit] {
             ("claim", "redis.call('ZADD', T .. 'lse', unpack(leases))", ""),
             ("claim", "redis.call('SADD', T .. 'h:' .. worker, unpack(held))", ""),
             ("renew", "for first = 1, #leases, 1000 do", "for first = 1, 0 do"),
-            ("commits", "if #leases > 0 then redis.call('ZADD', T .. 'lse', unpack(leases)) end", ""),
+            (
+                "commits",
+                "if #leases > 0 then redis.call('ZADD', T .. 'lse', unpack(leases)) end",
+                "",
+            ),
             ("commit", "redis.call('ZADD', T .. 'lse', int(now + ARGV[8]), run)", ""),
         ],
         // Without its first line the server checks its memory at the first writes instead of never.
-        Planted::ErrorSwallowed => {
-            &[("commits", "#!lua flags=allow-oom\n", ""), ("commits", "redis.call(", "redis.pcall(")]
-        }
-        Planted::RetryNotIdempotent => {
-            &[(ALL, "return at ~= nil\n", "return false\n")]
-        }
+        Planted::ErrorSwallowed => &[
+            ("commits", "#!lua flags=allow-oom\n", ""),
+            ("commits", "redis.call(", "redis.pcall("),
+        ],
+        Planted::RetryNotIdempotent => &[(ALL, "return at ~= nil\n", "return false\n")],
         Planted::NoHold => {
             &[("tick", "if jumped or other or ARGV[7] == '1' then hold = now + long end", "")]
         }
