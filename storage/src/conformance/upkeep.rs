@@ -290,7 +290,7 @@ pub async fn namespaces_are_apart(bench: &dyn Bench) {
     assert!(two.workers().await.unwrap().is_empty());
 
     let lanes = vec![other.lane()];
-    let request = crate::ClaimRequest { lanes, ..claim_request("w1", 5) };
+    let request = ClaimRequest { lanes, ..claim_request("w1", 5) };
     assert_eq!(two.claimed_ids(&request).await, ["r1"]);
     assert!(one.lost(&id("w1"), "gone", &[0]).await.unwrap().is_empty());
     assert_eq!(one.status_of(&id("r1")).await, RunStatus::Queued);
