@@ -7,6 +7,18 @@ use anyhow::Result;
 use crate::command::{self, cargo, status, works};
 use crate::redis;
 
+/// The tests of the planted bugs: they are no part of any other build.
+const PLANTED: [&str; 8] = [
+    "test",
+    "--quiet",
+    "--lib",
+    "--package=holdpoint-storage-redis",
+    "--package=holdpoint-storage-sqlite",
+    "--package=holdpoint-worker",
+    "--features=holdpoint-storage-redis/planted,holdpoint-storage-sqlite/planted,holdpoint-worker/planted",
+    "planted",
+];
+
 /// Prepares the machine, builds what tests start, and runs doc tests and then all others.
 ///
 /// The runner's own summary comes last, so nothing is said after it; `args` go to the runner.
@@ -20,8 +32,13 @@ pub(crate) fn run(args: &[String]) -> Result<ExitCode> {
     if !docs.success() {
         eprintln!("xtask: doc tests failed, see above");
     }
+    // What the planted bugs replace must still be there, in builds that have them.
+    let planted = status(&mut cargo(&PLANTED))?;
+    if !planted.success() {
+        eprintln!("xtask: the planted bugs lost their places, see above");
+    }
     let others = status(runner().args(args))?;
-    let is_good = docs.success() && others.success();
+    let is_good = docs.success() && planted.success() && others.success();
     Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

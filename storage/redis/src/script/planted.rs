@@ -58,8 +58,8 @@ fn edits(bug: Planted) -> &'static [Edit] {
             ("claim", "int(h.row + 1) .. '|' .. int(h.life + 1)", "h.row .. '|' .. h.life"),
             (
                 "tick",
-                "lose(run, h, now, ARGV[9], delays)\n",
-                "lose(run, h, now, ARGV[9], delays)\nredis.call('HSET', T .. 'r:' .. run, 'c', \
+                "lose(run, h, now, ARGV[9], delays, what)\n",
+                "lose(run, h, now, ARGV[9], delays, what)\nredis.call('HSET', T .. 'r:' .. run, 'c', \
                  h.claims .. '|' .. int(h.row + 1) .. '|' .. int(h.life + 1))\n",
             ),
         ],
