@@ -313,7 +313,7 @@ fn an_edit_that_nobody_filled_in_changes_nothing() {
     assert_eq!(etl.state("r")["loaded"], json!({ "rows": 2, "cents": 31_375 }));
 }
 
-fn result_of(name: &str, input: &str) -> serde_json::Value {
+fn result_of(name: &str, input: &str) -> Value {
     let scratch = Scratch::new();
     let enqueue = example(name, &scratch).args(["--json", "enqueue", name, "--input", input]);
     let run = enqueue.run(ONE_SHOT).expect_code(0).json();
