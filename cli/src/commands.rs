@@ -20,6 +20,7 @@ mod worker;
 
 use holdpoint_graph::BoxFuture;
 
+pub(crate) use answer::human;
 pub(crate) use dev::work_here;
 
 use crate::{

@@ -2,13 +2,15 @@
 
 use std::{
     fmt,
+    future::Future,
     io::{BufRead, IsTerminal, Write},
     sync::Arc,
 };
 
 use holdpoint_graph::{Refusal, limits};
-use holdpoint_producer::{GateFilter, GateRow, Producer, ProducerError};
+use holdpoint_producer::{GateFilter, GateRow, Producer, ProducerError, SignalOptions};
 use holdpoint_storage::StoreError;
+use holdpoint_worker::Shutdown;
 
 use crate::{
     args, commands,
@@ -16,6 +18,9 @@ use crate::{
     failure::{Failure, Stop},
     show,
 };
+
+/// The exit code of a program that a signal ended before it was done.
+const EXIT_INTERRUPTED: u8 = 130;
 
 /// A store, a producer over it and the program's graphs: for the action of
 /// [`App::with_default`](crate::App::with_default).
@@ -61,11 +66,42 @@ impl Desk {
     /// # Errors
     /// When the worker cannot go on.
     pub async fn work(&self) -> anyhow::Result<()> {
-        let flags =
-            args::worker::Worker { exit_when_idle: true, ..args::worker::Worker::default() };
-        let flags = self.context.settings.worker(&flags);
+        let flags = self.flags(true);
         let store = Arc::clone(self.producer.store());
-        Ok(Box::pin(commands::work_here(&self.context, store, &flags)).await?)
+        let work = commands::work_here(&self.context, store, &flags, Shutdown::new());
+        Ok(Box::pin(work).await?)
+    }
+
+    /// Runs the program's graphs in this process for as long as `action` takes, and prints what
+    /// happens: `action` may wait for a reminder, a deadline, or somebody's answer from elsewhere.
+    ///
+    /// # Errors
+    /// Those of `action`; when the worker cannot go on, or was told to end by a signal. `action`
+    /// is dropped then.
+    pub async fn work_while<T>(
+        &self,
+        action: impl Future<Output = anyhow::Result<T>>,
+    ) -> anyhow::Result<T> {
+        let (flags, shutdown) = (self.flags(false), Shutdown::new());
+        let store = Arc::clone(self.producer.store());
+        let work = commands::work_here(&self.context, store, &flags, shutdown.clone());
+        let mut work = Box::pin(work);
+        let done = tokio::select! {
+            biased;
+            ended = &mut work => {
+                ended?;
+                return Err(Stop::Exit(EXIT_INTERRUPTED).into());
+            }
+            done = action => done,
+        };
+        shutdown.drain();
+        work.await?;
+        done
+    }
+
+    fn flags(&self, exit_when_idle: bool) -> args::worker::Worker {
+        let flags = self.context.settings.worker(&args::worker::Worker::default());
+        args::worker::Worker { exit_when_idle, ..flags }
     }
 
     /// The open questions, oldest first.
@@ -95,22 +131,48 @@ impl Desk {
         self.say(format_args!("{}\n{}", self.context.out.paint.bold(run), question.trim_end()))
     }
 
+    /// Gives an answer, and prints what became of it. One that is refused is told with its code
+    /// and is no error. Whether it was taken.
+    ///
+    /// # Errors
+    /// When the store fails, or stdout takes nothing more.
+    pub async fn answer(&self, signal: &SignalOptions) -> anyhow::Result<bool> {
+        let paint = self.context.out.paint;
+        match self.producer.signal(signal).await {
+            Ok(done) => self.say(commands::human(&self.context, &done)).map(|()| true),
+            Err(error) if error.code().http_status() < 500 => {
+                let told = format!("refused: {} {error}", error.code());
+                self.say(paint.red(&holdpoint_graph::printable(&told, 500))).map(|()| false)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Asks whoever sits at the terminal for a yes or a no. None: neither was said.
     ///
     /// # Errors
     /// When the terminal cannot be read.
     pub fn ask(&self, prompt: &str) -> anyhow::Result<Option<bool>> {
-        self.context.out.flush()?;
-        let mut talk = std::io::stderr().lock();
-        write!(talk, "{} [y/n] ", holdpoint_graph::printable(prompt, 500))?;
-        talk.flush()?;
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line)?;
-        Ok(match line.trim().to_lowercase().as_str() {
+        let line = self.read(&format!("{prompt} [y/n]"))?;
+        Ok(match line.to_lowercase().as_str() {
             "y" | "yes" => Some(true),
             "n" | "no" => Some(false),
             _ => None,
         })
+    }
+
+    /// Asks whoever sits at the terminal for a line; empty when they say nothing.
+    ///
+    /// # Errors
+    /// When the terminal cannot be read.
+    pub fn read(&self, prompt: &str) -> anyhow::Result<String> {
+        self.context.out.flush()?;
+        let mut talk = std::io::stderr().lock();
+        write!(talk, "{} ", holdpoint_graph::printable(prompt, 500))?;
+        talk.flush()?;
+        let mut line = String::new();
+        std::io::stdin().lock().read_line(&mut line)?;
+        Ok(line.trim().to_owned())
     }
 }
 

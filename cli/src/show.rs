@@ -1,6 +1,6 @@
 //! Runs as people read them. What came from outside is escaped and clipped.
 
-use holdpoint_graph::printable;
+use holdpoint_graph::{InterruptKind, printable};
 use holdpoint_producer::{
     Attempt, EventView, InterruptView, PartialView, PositionView, ReasonView, RunView, Timestamp,
 };
@@ -148,33 +148,82 @@ pub(crate) fn question(run: &str, open: &InterruptView, context: &Context) -> St
     if let Some(deadline) = open.deadline {
         about.push_str(&format!(", answered by itself {}", ago(deadline)));
     }
-    if !open.assignees.is_empty() {
-        about.push_str(&format!(", asked of {}", printable(&open.assignees.join(", "), 200)));
+    let asked: Vec<&str> = open.assignees.iter().chain(&open.groups).map(String::as_str).collect();
+    if !asked.is_empty() {
+        about.push_str(&format!(", asked of {}", printable(&asked.join(", "), 200)));
     }
-    text.push_str(&format!("    {}\n", paint.dim(&about)));
+    for line in std::iter::once(about).chain(votes(open)).chain(args(open)) {
+        text.push_str(&format!("    {}\n", paint.dim(&line)));
+    }
     for command in answers(run, open) {
         text.push_str(&format!("    {}\n", context.command(&command)));
     }
     text
 }
 
-/// The commands that answer a question, without the program's name.
+/// What a question with several votes still needs.
+fn votes(open: &InterruptView) -> Option<String> {
+    let given = open.votes.iter().map(|vote| format!("{} by {}", vote.answer, vote.by));
+    let given: Vec<String> = given.collect();
+    let so_far = if given.is_empty() { "no votes yet".to_owned() } else { given.join(", ") };
+    let needs = format!("{} people must say the same: ", open.quorum);
+    (open.quorum > 1).then(|| needs + &printable(&so_far, 300))
+}
+
+/// What a question says it is about.
+fn args(open: &InterruptView) -> Option<String> {
+    let pairs = open.args.as_ref()?.iter().map(|(key, value)| format!("{key}={value}"));
+    let pairs: Vec<String> = pairs.collect();
+    (!pairs.is_empty()).then(|| printable(&format!("about {}", pairs.join(" ")), 1_000))
+}
+
+/// The commands that answer a question, without the program's name. Words in capitals are for
+/// whoever answers to fill in.
 pub(crate) fn answers(run: &str, open: &InterruptView) -> Vec<String> {
-    let run = quoted(run);
-    let target = format!("{run} --interrupt {}", open.interrupt);
-    let word = |answer: &str| match answer {
-        "approve" => format!("approve {target}"),
-        "reject" => format!("reject {target}"),
-        "result" => format!("signal {target} --answer '{{\"result\":{{}}}}'"),
-        word => format!("signal {target} --answer '\"{word}\"'"),
+    let mut target = format!("{} --interrupt {}", quoted(run), open.interrupt);
+    if open.quorum > 1 || !open.groups.is_empty() {
+        target.push_str(" --by WHO");
+    }
+    if let Some(group) = open.groups.first() {
+        target.push_str(&format!(" --group {}", quoted(group)));
+    }
+    let one = |choice: &String| {
+        let needs_comment = open.comment_on.contains(choice);
+        let comment = if needs_comment { " --comment WHY" } else { "" };
+        match choice.as_str() {
+            "approve" | "reject" => format!("{choice} {target}{comment}"),
+            word => {
+                let answer = quoted(&answer_of(open, word));
+                format!("signal {target} --answer {answer}{comment}")
+            }
+        }
     };
     let from_enum = || {
         let words = open.schema.as_ref()?.get("enum")?.as_array()?;
         Some(words.iter().map(|w| format!("signal {target} --answer '{w}'")).collect::<Vec<_>>())
     };
     match open.allowed.is_empty() {
-        false => open.allowed.iter().map(|answer| word(answer)).collect(),
+        false => open.allowed.iter().map(one).collect(),
         true => from_enum().unwrap_or_else(|| vec![format!("signal {target} --answer JSON")]),
+    }
+}
+
+/// The JSON that makes this choice.
+fn answer_of(open: &InterruptView, choice: &str) -> String {
+    let text = |text: &str| Value::from(text).to_string();
+    match (open.kind, choice) {
+        (InterruptKind::Gate | InterruptKind::Ask, "edit") if !open.editable.is_empty() => {
+            // `VALUE` is no JSON, so that a command nobody has filled in changes nothing.
+            let set = open.editable.iter().map(|key| format!("{}:VALUE", text(key)));
+            format!(r#"{{"choice":"edit","set":{{{}}}}}"#, set.collect::<Vec<_>>().join(","))
+        }
+        (InterruptKind::Gate | InterruptKind::Ask, _) => {
+            format!(r#"{{"choice":{}}}"#, text(choice))
+        }
+        (_, "result") => r#"{"result":{}}"#.to_owned(),
+        (InterruptKind::Uncertain | InterruptKind::Stale | InterruptKind::Budget, _) => {
+            text(choice)
+        }
     }
 }
 

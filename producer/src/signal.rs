@@ -289,7 +289,8 @@ impl Producer {
             SignalReply::Kept { .. } => Ok(signalled(run, None, record, SignalOutcome::Kept)),
             SignalReply::Voted => {
                 let by = printable(&record.by, 80);
-                Err(Refusal::new(Code::Voted, "by", format!("{by} has voted already")).into())
+                Err(Refusal::new(Code::Voted, "by", format!("is {by}, who has voted already"))
+                    .into())
             }
             SignalReply::NotFound => Err(ProducerError::no_run(&run)),
             SignalReply::NoQuestion => Err(no_question(&self.head(&run).await?)),

@@ -31,14 +31,15 @@ pub(crate) async fn run(context: Context, args: args::worker::Dev) -> Result<(),
         let command = context.command(&format!("enqueue {first}"));
         context.out.hint(format_args!("in another terminal: {command}   (Ctrl-C ends this)"));
     }
-    work_here(&context, store, &flags).await
+    work_here(&context, store, &flags, Shutdown::new()).await
 }
 
-/// A worker in this process whose events are printed.
+/// A worker in this process whose events are printed; signals and `shutdown` end it.
 pub(crate) async fn work_here(
     context: &Context,
     store: Arc<dyn Store>,
     flags: &args::worker::Worker,
+    shutdown: Shutdown,
 ) -> Result<(), Stop> {
     let config = config(flags, &context.tuning)?;
     let live = Arc::new(Live::new(context.out, context.asker()));
@@ -51,7 +52,6 @@ pub(crate) async fn work_here(
     if let Some(factory) = upkeep_store {
         worker = worker.with_upkeep_store(factory);
     }
-    let shutdown = Shutdown::new();
     let signals = end_on_signals(shutdown.clone())?;
     let end = Box::pin(worker.run(shutdown)).await;
     signals.abort();

@@ -10,7 +10,7 @@ use super::{
     Answer, Interrupt, check_answer,
     question::{APPROVE, EDIT, REJECT},
 };
-use crate::{Code, Refusal, fingerprint::of_parts, printable};
+use crate::{Code, Refusal, fingerprint::of_parts, printable, shown};
 
 /// An acceptable answer to a question that needs several: what it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,18 +48,20 @@ impl Interrupt {
     /// `E_SCHEMA` with the path in the answer; `E_NOT_ALLOWED` when this person may not answer;
     /// `E_VOTED` when they did already.
     pub fn check(&self, answer: &Answer) -> Result<(), Refusal> {
-        check_answer(self.schema.as_ref(), &answer.value)?;
+        self.check_edits(answer)?;
+        check_answer(self.schema.as_ref(), &answer.value)
+            .map_err(|refusal| self.unknown_choice(answer).unwrap_or(refusal))?;
         let by = printable(&answer.by, 80);
         let not_allowed = |why: String| Err(Refusal::new(Code::NotAllowed, "by", why));
         if self.barred.as_ref() == Some(&answer.by) {
-            return not_allowed(format!("{by} asked for this and may not answer it"));
+            return not_allowed(format!("is {by}, who asked for this and may not answer it"));
         }
         if self.is_closed && !self.is_asked(answer) {
             let asked = self.asked().collect::<Vec<_>>().join(", ");
-            return not_allowed(format!("{by} is not among those who are asked: {asked}"));
+            return not_allowed(format!("is {by}, who is not among those who are asked: {asked}"));
         }
         if self.votes.iter().any(|vote| vote.by == answer.by) {
-            let why = format!("{by} has voted on {} already", self.interrupt);
+            let why = format!("is {by}, who has voted on {} already", self.interrupt);
             return Err(Refusal::new(Code::Voted, "by", why));
         }
         let choice = answer.choice().unwrap_or_default();
@@ -68,12 +70,33 @@ impl Interrupt {
             let why = format!("is missing; {choice} needs one");
             return Err(Refusal::new(Code::Schema, "comment", why));
         }
-        if let Some((key, _)) = answer.edits().find(|(key, _)| !self.editable.contains(key)) {
-            let may = self.editable.join(", ");
-            let why = format!("may not be edited; the question allows {may}");
-            return Err(Refusal::new(Code::Schema, format!("answer/set/{key}"), why));
-        }
         Ok(())
+    }
+
+    /// Looked at before the schema, which cannot say which key of an edit is at fault.
+    fn check_edits(&self, answer: &Answer) -> Result<(), Refusal> {
+        let Some((key, _)) = answer.edits().find(|(key, _)| !self.editable.contains(key)) else {
+            return Ok(());
+        };
+        let may = match self.editable.as_slice() {
+            [] => "no edits".to_owned(),
+            keys => keys.join(", "),
+        };
+        let at = format!("answer/set/{}", printable(key, 80));
+        let why = format!("may not be edited; the question allows {may}");
+        Err(Refusal::new(Code::Schema, at, why))
+    }
+
+    /// Names the choices there are, where the schema can only say that no form fits.
+    fn unknown_choice(&self, answer: &Answer) -> Option<Refusal> {
+        let choice = answer.choice()?;
+        let is_known = self.allowed.iter().any(|known| known == choice);
+        let why = || {
+            let may = self.allowed.join(", ");
+            format!("is {}, allowed are {may}", shown(choice, 40))
+        };
+        let is_odd = !is_known && !self.allowed.is_empty();
+        is_odd.then(|| Refusal::new(Code::Schema, "answer/choice", why()))
     }
 
     fn is_asked(&self, answer: &Answer) -> bool {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdpoint_graph::{
     Answer, AnswerFault, Code, CompiledGraph, Event, Gate, GraphFaults, NodeOptions, Question,
-    StateGraph,
+    Refusal, StateGraph,
 };
 use serde_json::{Value, json};
 
@@ -40,11 +40,15 @@ fn approve() -> Value {
     json!({ "approve": true })
 }
 
-fn code(run: &mut Driver, answer: Answer) -> Code {
+fn refusal(run: &mut Driver, answer: Answer) -> Refusal {
     match run.try_decide(&run.asked(), answer).expect_err("it is refused") {
-        AnswerFault::Unfit(refusal) => refusal.code(),
+        AnswerFault::Unfit(refusal) => refusal,
         AnswerFault::NotOpen(id) => panic!("{id} is not open"),
     }
+}
+
+fn code(run: &mut Driver, answer: Answer) -> Code {
+    refusal(run, answer).code()
 }
 
 #[test]
@@ -86,7 +90,9 @@ fn votes_are_counted_by_what_they_say() {
 fn an_edit_changes_the_declared_keys_only() {
     let mut run = run(Question::new("Pay?").edits(["amount"]));
     let other = json!({ "choice": "edit", "set": { "currency": "USD" } });
-    assert_eq!(code(&mut run, by("ann", other)), Code::Schema);
+    let refused = refusal(&mut run, by("ann", other));
+    assert_eq!((refused.code(), refused.field()), (Code::Schema, "answer/set/currency"));
+    assert_eq!(refused.message(), "may not be edited; the question allows amount");
     assert_eq!(code(&mut run, by("ann", json!({ "choice": "edit" }))), Code::Schema);
     let edit = json!({ "choice": "edit", "set": { "amount": 7 } });
     run.try_decide(&run.asked(), by("ann", edit)).unwrap();
@@ -100,7 +106,10 @@ fn a_choice_goes_its_own_way() {
     let gate = Gate::new("pay", question()).route("later", "no");
     let mut run = Driver::start(&try_graph(gate).unwrap(), json!({}));
     run.run();
-    assert_eq!(code(&mut run, by("ann", json!({ "choice": "never" }))), Code::Schema);
+    let refused = refusal(&mut run, by("ann", json!({ "choice": "never" })));
+    assert_eq!(refused.code(), Code::Schema);
+    let told = "answer/choice is \"never\", allowed are approve, reject, later";
+    assert_eq!(refused.to_string(), told);
     let later = json!({ "choice": "later", "until": "May" });
     run.try_decide(&run.asked(), by("ann", later)).unwrap();
     assert_eq!(run.run_to_end().walked(), "a no");

@@ -277,7 +277,12 @@ impl<'a> Injector<'a> {
             self.stopped.clear();
             self.undo.retain(|_, undo| !matches!(undo, Undo::Continue(..)));
         }
-        self.rig.fell_store(is_power_cut)
+        // The plan waits meanwhile: else a store that takes longer to load than the plan has
+        // between two of its ends would never be there at all.
+        let begun = SystemClock.monotonic();
+        let done = self.rig.fell_store(is_power_cut);
+        self.since += SystemClock.monotonic().saturating_duration_since(begun);
+        done
     }
 
     fn is_frozen(&self) -> bool {

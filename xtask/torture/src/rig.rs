@@ -17,7 +17,7 @@ use crate::{
     places::NAMESPACE,
     plan::{CALM, HOT, LOAD_LINK},
     recorder::{ENV_HISTORY, ENV_SLOT},
-    slots::{Env, Part, WorkerProcess},
+    slots::{self, Env, Part, WorkerProcess},
 };
 
 /// Runs per second of each of the two producers.
@@ -223,9 +223,16 @@ impl Rig {
         if let Some(server) = self.server() {
             server.kill_9();
         }
-        let taken = if is_power_cut { self.shim.cut(Tail::Lost)? } else { Vec::new() };
+        let mut taken = Vec::new();
+        if is_power_cut {
+            // Whoever still has a file open, such as a server's child that rewrites its log, would
+            // write over what the cut brings back.
+            slots::kill_owners(&self.folder.join("store"))?;
+            taken = self.shim.cut(Tail::Lost)?;
+        }
         if let Some(server) = self.server() {
             server.restart();
+            compact(server);
         }
         let bytes: u64 = taken.iter().map(|taken| taken.cut + taken.restored).sum();
         let line = Line::now(Op::Fault, Phase::Ok, "store").code(code);
@@ -297,6 +304,26 @@ impl Rig {
 /// The name of a worker's place and of its link, whatever process is there.
 pub(crate) fn slot_name(slot: usize) -> String {
     format!("slot-{slot}")
+}
+
+/// Has the server rewrite its log when that has grown by half and more: each of its ends loads all
+/// of it, and a rewrite of its own seldom lives to its end.
+fn compact(server: &RedisServer) {
+    const SMALL: u64 = 16 << 20;
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let number = |name: &str| {
+        let info = server.cli(&["INFO", "persistence"]);
+        let value = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        value.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+    };
+    let base = number("aof_base_size");
+    if number("aof_current_size") < base + base / 2 + SMALL {
+        return;
+    }
+    server.cli(&["BGREWRITEAOF"]);
+    wait(PATIENCE, || {
+        number("aof_rewrite_in_progress") == 0 && number("aof_rewrite_scheduled") == 0
+    });
 }
 
 /// Looks until it is so, at most for a while.

@@ -4,7 +4,7 @@ use std::{
     ffi::OsString,
     fs::{self, OpenOptions},
     io,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::Duration,
 };
@@ -96,30 +96,28 @@ impl Part {
 
     /// The worker process under it, when it is a supervisor and has one.
     pub(crate) fn worker(&self) -> Option<WorkerProcess> {
-        let pid = self.pid()?.as_raw_nonzero();
-        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
-        children.split_whitespace().find_map(|child| {
-            let worker = worker_id(child)?;
-            let pid = Pid::from_raw(child.parse().ok()?)?;
+        children(self.pid()?).into_iter().find_map(|pid| {
+            let worker = worker_id(&pid.as_raw_nonzero().to_string())?;
             Some(WorkerProcess { pid, worker })
         })
     }
 
     /// `kill -9` of it and of the worker process under it, which live in two process groups.
-    /// Answers the worker that died.
+    /// Answers the worker that died, unless it had only just begun.
     pub(crate) fn kill_machine(&mut self) -> Result<Option<WorkerProcess>> {
         let Some(pid) = self.pid() else { return Ok(None) };
         // Neither may learn of the other's end: the supervisor would hand its worker's runs back,
         // and the worker its own.
         send(pid, Signal::STOP);
+        until(pid, "stands still", || stands_still(pid))?;
         let worker = self.worker();
-        if let Some(worker) = &worker {
-            send(worker.pid, Signal::KILL);
+        // Also one that has no name yet: it would go on, alone, and end in its own good time.
+        let children = children(pid);
+        for child in &children {
+            send(*child, Signal::KILL);
         }
         self.kill()?;
-        if let Some(worker) = &worker {
-            gone(worker.pid)?;
-        }
+        children.into_iter().try_for_each(gone)?;
         Ok(worker)
     }
 }
@@ -197,18 +195,69 @@ fn send(pid: Pid, signal: Signal) -> bool {
 
 /// Waits until a process that is not our child is gone, with its locks.
 pub(crate) fn gone(pid: Pid) -> Result<()> {
+    until(pid, "is gone", || test_kill_process(pid).is_err() || is_zombie(pid))
+}
+
+fn until(pid: Pid, what: &str, is_so: impl Fn() -> bool) -> Result<()> {
     let since = SystemClock.monotonic();
-    while test_kill_process(pid).is_ok() && !is_zombie(pid) {
+    while !is_so() {
         let waited = SystemClock.monotonic().saturating_duration_since(since);
-        anyhow::ensure!(waited < GONE_MAX, "process {pid:?} survives kill -9");
+        anyhow::ensure!(waited < GONE_MAX, "it is not so that process {pid:?} {what}");
         std::thread::sleep(LOOK_EVERY);
     }
     Ok(())
 }
 
+/// The threads of a process; none when it is gone.
+fn threads(pid: Pid) -> Vec<PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()));
+    threads.into_iter().flatten().flatten().map(|thread| thread.path()).collect()
+}
+
+/// The processes that a process has started, by whichever of its threads.
+fn children(pid: Pid) -> Vec<Pid> {
+    let lists = threads(pid)
+        .into_iter()
+        .filter_map(|thread| fs::read_to_string(thread.join("children")).ok());
+    let children = lists.collect::<Vec<_>>().concat();
+    children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
+}
+
+/// Whether no thread of a process can start another process any more. One that waits for its new
+/// process to begin (D) has started it.
+fn stands_still(pid: Pid) -> bool {
+    threads(pid).iter().all(|thread| {
+        let stat = fs::read_to_string(thread.join("stat")).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+        matches!(state, None | Some('T' | 't' | 'D' | 'Z' | 'X'))
+    })
+}
+
 fn is_zombie(pid: Pid) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| stat.contains(") Z "))
+}
+
+/// `kill -9` of every process that has a file of this folder open, as when the power goes.
+pub(crate) fn kill_owners(folder: &Path) -> Result<()> {
+    let folder = folder.canonicalize()?;
+    let has_one = |files: fs::ReadDir| {
+        files
+            .flatten()
+            .any(|file| fs::read_link(file.path()).is_ok_and(|to| to.starts_with(&folder)))
+    };
+    for entry in fs::read_dir("/proc")? {
+        let process = entry?;
+        let pid = process.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?));
+        // A process that ended meanwhile has no files.
+        if let Some(pid) = pid
+            && fs::read_dir(process.path().join("fd")).is_ok_and(has_one)
+        {
+            send(pid, Signal::KILL);
+            gone(pid)?;
+        }
+    }
+    Ok(())
 }
 
 /// The processes with this in their environment, without our own.
