@@ -145,7 +145,7 @@ impl Journal {
             closed: self.stored_open.difference(&open).cloned().collect(),
             is_progress: self.pending.iter().any(|(_, event)| event.is_progress()),
             pin: self.pin.clone(),
-            lease_ms: self.config.lease_ms(),
+            lease_ms: self.lease_ms(),
             disposition,
         };
         match self.send(&request).await {
@@ -174,6 +174,14 @@ impl Journal {
         }
     }
 
+    /// The lease that a commit asks for: none while less than a tenth of the last one is over.
+    fn lease_ms(&self) -> i64 {
+        let deadline = self.control.told().deadline;
+        let left = deadline.saturating_duration_since(self.time.monotonic());
+        let is_fresh = left + self.config.lease / 10 > self.config.hold();
+        if is_fresh { 0 } else { self.config.lease_ms() }
+    }
+
     /// Repeats the request until there is an answer or the owner's time is over.
     async fn send(&self, request: &CommitRequest) -> Result<CommitReply, StoreError> {
         let mut wait = Duration::from_millis(20);
@@ -181,7 +189,9 @@ impl Journal {
             let sent = self.time.monotonic();
             match self.store.commit(request).await {
                 Ok(reply) => {
-                    self.control.extend(sent + self.config.hold());
+                    if request.lease_ms > 0 {
+                        self.control.extend(sent + self.config.hold());
+                    }
                     return Ok(reply);
                 }
                 Err(error) if error.is_retryable() => {

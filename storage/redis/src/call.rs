@@ -34,6 +34,16 @@ impl Call {
         self
     }
 
+    /// Adds the arguments that another command holds.
+    pub(crate) fn args(&mut self, others: &redis::Cmd) -> &mut Self {
+        for other in others.args_iter() {
+            if let redis::Arg::Simple(value) = other {
+                self.command.arg(value);
+            }
+        }
+        self
+    }
+
     /// Adds a number.
     pub(crate) fn number(&mut self, value: impl redis::ToRedisArgs) -> &mut Self {
         self.command.arg(value);

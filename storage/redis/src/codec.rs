@@ -96,6 +96,12 @@ fn bytes(value: Value, what: &str) -> StoreResult<Option<Vec<u8>>> {
     }
 }
 
+/// A reply that is one text.
+pub(crate) fn text(value: Value, what: &'static str) -> StoreResult<String> {
+    let bytes = bytes(value, what)?.ok_or_else(|| unreadable(what))?;
+    String::from_utf8(bytes).map_err(|_| unreadable(what))
+}
+
 /// A reply that is one number.
 pub(crate) fn number(value: &Value, what: &str) -> StoreResult<i64> {
     let Value::Int(number) = value else { return Err(unreadable(what)) };

@@ -131,6 +131,11 @@ impl RedisConn {
         &self.0.socket
     }
 
+    /// How many connections there are for calls.
+    pub(crate) fn connections(&self) -> usize {
+        self.0.slots.len()
+    }
+
     /// The level that an acknowledgement reaches by the last checks.
     pub(crate) fn durability(&self) -> Durability {
         let state = lock(&self.0.state);

@@ -4,6 +4,7 @@
 //! Nothing here decides anything about runs: the scripts make the moves that callers ask for.
 //! `keys.rs` lists all keys, `scripts/` has the transitions, `conn.rs` drives the server.
 
+mod batch;
 mod call;
 mod checks;
 mod codec;
@@ -23,12 +24,13 @@ use holdpoint_storage::{Store, StoreError};
 
 pub use config::RedisConfig;
 
-use crate::{conn::RedisConn, follow::Follow, wake::Wake};
+use crate::{batch::Batches, conn::RedisConn, follow::Follow, wake::Wake};
 
 /// A namespace in a Redis server, 7.0 or newer. Cheap to clone; clones share the connections.
 #[derive(Debug, Clone)]
 pub struct RedisStore {
     conn: RedisConn,
+    batches: Batches,
     wake: Wake,
     follow: Follow,
 }
@@ -43,9 +45,10 @@ impl RedisStore {
     /// the configuration accepts that), or has a layout of another version.
     pub async fn connect(config: RedisConfig) -> Result<Self, StoreError> {
         let conn = RedisConn::connect(config).await?;
+        let batches = Batches::new(conn.clone());
         let wake = Wake::new(conn.clone());
         let follow = Follow::new(conn.clone());
-        Ok(Self { conn, wake, follow })
+        Ok(Self { conn, batches, wake, follow })
     }
 }
 

@@ -22,10 +22,10 @@ pub(crate) enum Script {
     Aside,
     Claim,
     Commit,
+    Commits,
     DeleteSession,
     Depths,
     Enqueue,
-    Finish,
     Follow,
     Fsck,
     Graphs,
@@ -35,7 +35,6 @@ pub(crate) enum Script {
     Page,
     Partial,
     Partials,
-    Proceed,
     Prune,
     Read,
     Registry,
@@ -52,15 +51,15 @@ pub(crate) enum Script {
 }
 
 /// All scripts with their names and sources, in the order of [`Script`].
-const SOURCES: [(&str, &str); 31] = [
+const SOURCES: [(&str, &str); 30] = [
     ("append", include_str!("scripts/append.lua")),
     ("aside", include_str!("scripts/aside.lua")),
     ("claim", include_str!("scripts/claim.lua")),
     ("commit", include_str!("scripts/commit.lua")),
+    ("commits", include_str!("scripts/commits.lua")),
     ("delete_session", include_str!("scripts/delete_session.lua")),
     ("depths", include_str!("scripts/depths.lua")),
     ("enqueue", include_str!("scripts/enqueue.lua")),
-    ("finish", include_str!("scripts/finish.lua")),
     ("follow", include_str!("scripts/follow.lua")),
     ("fsck", include_str!("scripts/fsck.lua")),
     ("graphs", include_str!("scripts/graphs.lua")),
@@ -70,7 +69,6 @@ const SOURCES: [(&str, &str); 31] = [
     ("page", include_str!("scripts/page.lua")),
     ("partial", include_str!("scripts/partial.lua")),
     ("partials", include_str!("scripts/partials.lua")),
-    ("proceed", include_str!("scripts/proceed.lua")),
     ("prune", include_str!("scripts/prune.lua")),
     ("read", include_str!("scripts/read.lua")),
     ("registry", include_str!("scripts/registry.lua")),
@@ -139,7 +137,7 @@ fn assemble(name: &str, source: &str, blocks: &[Block]) -> String {
     let mut text = format!("{shebang}\n");
     text.push_str(PREFIX);
     // A commit looks at the sentinel only when it finds no run: a reset takes both.
-    if !["init", "commit", "finish", "proceed"].contains(&name) {
+    if !["init", "commit", "commits"].contains(&name) {
         text.push_str(FRAME);
     }
     for (_, block) in blocks.iter().filter(|(name, _)| needed.contains(name)) {

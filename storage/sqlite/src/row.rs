@@ -38,6 +38,19 @@ pub(crate) struct RunRow {
 }
 
 impl RunRow {
+    /// The end of the lease, while there is one.
+    pub(crate) const fn lease_end_ms(&self) -> Option<i64> {
+        match &self.head.life {
+            Life::Running { lease } => Some(lease.deadline_ms),
+            Life::Scheduled { .. }
+            | Life::Queued
+            | Life::Parked { .. }
+            | Life::Completed
+            | Life::Failed { .. }
+            | Life::Cancelled => None,
+        }
+    }
+
     /// Makes a move of the run's life; a refused one leaves it as it was.
     pub(crate) fn change<F>(&mut self, step: F) -> Result<(), LifeError>
     where

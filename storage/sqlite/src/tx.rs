@@ -209,20 +209,11 @@ impl<'d> Tx<'d> {
     /// The write of a commit that goes on: a row, and no index.
     fn keep_run(&self, run: &RunRow) -> Done<()> {
         let head = &run.head;
-        let lease_end_ms = match &head.life {
-            Life::Running { lease } => Some(lease.deadline_ms),
-            Life::Scheduled { .. }
-            | Life::Queued
-            | Life::Parked { .. }
-            | Life::Completed
-            | Life::Failed { .. }
-            | Life::Cancelled => None,
-        };
         self.db.execute(
             include_str!("../sql/keep_run.sql"),
             params![
                 run.key,
-                lease_end_ms,
+                run.lease_end_ms(),
                 head.seq as i64,
                 head.hash.0,
                 head.snapshot_seq as i64,

@@ -7,7 +7,9 @@ use super::{
     Bench,
     world::{HOUR_MS, World, id, names, new_run, question, to_gate, to_interrupt},
 };
-use crate::{AppendKind, Chain, ChainHash, CommitReply, CommitRequest, Disposition, StoreError};
+use crate::{
+    AppendKind, Chain, ChainHash, CommitReply, CommitRequest, Disposition, RunHead, StoreError,
+};
 
 /// Records are appended in order, numbered without a gap, and chained.
 pub async fn commit_appends_records(bench: &dyn Bench) {
@@ -228,9 +230,18 @@ pub async fn commit_renews_the_lease(bench: &dyn Bench) {
     let request = CommitRequest { lease_ms: 5 * HOUR_MS, ..draft };
     world.done(&request).await;
     let head = world.head_of(&id("r1")).await;
-    let holdpoint_graph::Life::Running { lease } = &head.life else { panic!("{:?}", head.life) };
-    assert!(lease.deadline_ms >= claimed.head.updated_at_ms + 5 * HOUR_MS);
+    let end_ms = lease_end_ms(&head);
+    assert!(end_ms >= claimed.head.updated_at_ms + 5 * HOUR_MS);
     assert_eq!((head.seq, &head.hash), (0, &ChainHash::default()), "no record, no number");
+    let draft = world.draft(&claimed, 1, Disposition::Continue);
+    world.done(&CommitRequest { lease_ms: 0, ..draft }).await;
+    let head = world.head_of(&id("r1")).await;
+    assert_eq!((head.seq, lease_end_ms(&head)), (1, end_ms), "it may leave the lease as it is");
+}
+
+fn lease_end_ms(head: &RunHead) -> i64 {
+    let holdpoint_graph::Life::Running { lease } = &head.life else { panic!("{:?}", head.life) };
+    lease.deadline_ms
 }
 
 /// Every way to end is kept with its reason and its time, and takes questions and answers along.

@@ -98,10 +98,18 @@ pub struct CommitRequest {
     pub is_progress: bool,
     /// The structure that the run is pinned to from now on.
     pub pin: Option<Fingerprint>,
-    /// How long the lease is from now, in ms.
+    /// How long the lease is from now, in ms; 0 leaves it as it is, which costs less.
     pub lease_ms: i64,
     /// What becomes of the run.
     pub disposition: Disposition,
+}
+
+impl CommitRequest {
+    /// The end of the lease after a commit that goes on, in ms since 1970. `end_ms`: before it.
+    #[must_use]
+    pub const fn lease_end_ms(&self, end_ms: i64, now_ms: i64) -> i64 {
+        if self.lease_ms == 0 { end_ms } else { now_ms.saturating_add(self.lease_ms) }
+    }
 }
 
 /// The reply to a commit.

@@ -5,11 +5,12 @@ use holdpoint_graph::{End, RunId};
 use holdpoint_storage::{
     Commit, CommitReply, CommitRequest, Disposition, InboxEntry, OpenedInterrupt, StoreResult,
 };
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::digest;
 use crate::{
     RedisStore,
+    batch::Answer,
     call::Call,
     codec::{self, Parts},
     error::unreadable,
@@ -20,23 +21,14 @@ use crate::{
 #[async_trait]
 impl Commit for RedisStore {
     async fn commit(&self, request: &CommitRequest) -> StoreResult<CommitReply> {
-        let mut reply = self.write(plain(request), request).await?;
-        if matches!(&reply, Value::Array(parts) if parts.first() == Some(&is_for_commit())) {
-            reply = self.write(Script::Commit, request).await?;
+        if is_plain(request) {
+            let bytes = request.records.iter().map(Vec::len).sum();
+            let answer = self.batches.commit(&request.request, plain(request), bytes).await?;
+            if let Some(reply) = self.answered(answer)? {
+                return Ok(reply);
+            }
         }
-        let mut parts = Parts::of(reply, "the reply to a commit")?;
-        Ok(match parts.text()?.as_str() {
-            "A" => CommitReply::Done {
-                now_ms: parts.number()?,
-                status: codec::status(&parts.text()?)?,
-                inbox: codec::inbox(parts.pairs()?),
-                durability: self.conn.durability(),
-            },
-            "F" => CommitReply::Fenced,
-            "S" => CommitReply::Sequence { seq: parts.number()? },
-            "C" => CommitReply::Cancelled,
-            _ => return Err(unreadable("the reply to a commit")),
-        })
+        self.commit_alone(request).await
     }
 
     async fn inbox(&self, run: &RunId) -> StoreResult<Vec<InboxEntry>> {
@@ -57,53 +49,110 @@ impl Commit for RedisStore {
 }
 
 impl RedisStore {
-    /// Sends the request to one of the three scripts that can take it.
-    async fn write(&self, script: Script, request: &CommitRequest) -> StoreResult<Value> {
-        let mut call = self.conn.call(script).await?;
-        let after = request.from + request.records.len() as u64;
+    /// The reply of the script for several commits; none when it leaves this one to `commit`.
+    fn answered(&self, answer: Answer) -> StoreResult<Option<CommitReply>> {
+        let what = "the reply to a commit";
+        let (word, inbox) = match answer.word {
+            Value::Array(_) => {
+                let mut parts = Parts::of(answer.word, what)?;
+                (parts.text()?, codec::inbox(parts.pairs()?))
+            }
+            word => (codec::text(word, what)?, Vec::new()),
+        };
+        let Some((code, rest)) = word.split_at_checked(1) else { return Err(unreadable(what)) };
+        Ok(Some(match code {
+            "A" => CommitReply::Done {
+                now_ms: answer.now_ms,
+                status: codec::status(rest)?,
+                inbox,
+                durability: self.conn.durability(),
+            },
+            "F" => CommitReply::Fenced,
+            "S" => CommitReply::Sequence { seq: rest.parse().map_err(|_| unreadable(what))? },
+            "C" => CommitReply::Cancelled,
+            "M" => return Ok(None),
+            _ => return Err(unreadable(what)),
+        }))
+    }
+
+    /// Sends a commit of any kind in a script of its own.
+    async fn commit_alone(&self, request: &CommitRequest) -> StoreResult<CommitReply> {
+        let mut call = self.conn.call(Script::Commit).await?;
         call.arg(request.lease.run.as_str())
             .number(request.lease.pair.epoch)
             .arg(&request.lease.pair.nonce)
             .arg(digest(request.request.as_str()))
-            .arg(format!("{}:{}", request.from, request.previous.0))
-            .arg(format!("{after}:{}", request.hash.0))
+            .arg(before(request))
+            .arg(after(request))
             .number(request.lease_ms)
             .arg(disposition(request.disposition))
             .arg(if request.is_progress { "1" } else { "0" })
             .number(request.records.len())
             .arg(request.pin.as_ref().map_or("", |pin| pin.as_str()));
-        if script == Script::Commit {
-            push_counts(&mut call, request);
-        }
-        request.records.iter().for_each(|record| {
+        call.number(request.consumed.len()).number(request.opened.len());
+        call.number(request.closed.len()).arg(if request.snapshot.is_some() { "1" } else { "0" });
+        for record in &request.records {
             call.arg(record);
-        });
-        if script == Script::Commit {
-            push_lists(&mut call, request);
         }
-        self.conn.send(call, &request.request).await
+        push_lists(&mut call, request);
+        let reply = self.conn.send(call, &request.request).await?;
+        let mut parts = Parts::of(reply, "the reply to a commit")?;
+        Ok(match parts.text()?.as_str() {
+            "A" => CommitReply::Done {
+                now_ms: parts.number()?,
+                status: codec::status(&parts.text()?)?,
+                inbox: codec::inbox(parts.pairs()?),
+                durability: self.conn.durability(),
+            },
+            "F" => CommitReply::Fenced,
+            "S" => CommitReply::Sequence { seq: parts.number()? },
+            "C" => CommitReply::Cancelled,
+            _ => return Err(unreadable("the reply to a commit")),
+        })
     }
 }
 
-/// The reply of a script that leaves the request to `commit`.
-fn is_for_commit() -> Value {
-    Value::BulkString(b"M".to_vec())
-}
-
-/// The script that most commits of this kind can be left to.
-fn plain(request: &CommitRequest) -> Script {
+/// Whether the commit only writes records, and goes on or ends: it can go with others.
+fn is_plain(request: &CommitRequest) -> bool {
     let has_more = !request.consumed.is_empty()
         || !request.opened.is_empty()
         || !request.closed.is_empty()
         || request.snapshot.is_some();
     match request.disposition {
-        Disposition::Continue if !has_more => Script::Proceed,
-        Disposition::Finish { .. } if !has_more => Script::Finish,
-        Disposition::Continue
-        | Disposition::Finish { .. }
-        | Disposition::Park { .. }
-        | Disposition::Reschedule { .. } => Script::Commit,
+        Disposition::Continue | Disposition::Finish { .. } => !has_more,
+        Disposition::Park { .. } | Disposition::Reschedule { .. } => false,
     }
+}
+
+/// The arguments of a plain commit in the script for several.
+fn plain(request: &CommitRequest) -> Cmd {
+    let records = request.records.iter().map(Vec::len).sum::<usize>();
+    let mut args = Cmd::with_capacity(11 + request.records.len(), 256 + records);
+    args.arg(request.lease.run.as_str())
+        .arg(request.lease.pair.epoch)
+        .arg(request.lease.pair.nonce.as_str())
+        .arg(digest(request.request.as_str()).as_slice())
+        .arg(before(request))
+        .arg(after(request))
+        .arg(request.lease_ms)
+        .arg(disposition(request.disposition))
+        .arg(if request.is_progress { "1" } else { "0" })
+        .arg(request.pin.as_ref().map_or("", |pin| pin.as_str()))
+        .arg(request.records.len());
+    for record in &request.records {
+        args.arg(record.as_slice());
+    }
+    args
+}
+
+/// The length and the hash of the journal before the commit.
+fn before(request: &CommitRequest) -> String {
+    format!("{}:{}", request.from, request.previous.0)
+}
+
+/// The length and the hash of the journal after the commit.
+fn after(request: &CommitRequest) -> String {
+    format!("{}:{}", request.from + request.records.len() as u64, request.hash.0)
 }
 
 fn disposition(disposition: Disposition) -> String {
@@ -127,12 +176,7 @@ pub(super) fn push_question(call: &mut Call, opened: &OpenedInterrupt) {
     call.arg(votes.join(" ")).arg(&opened.body);
 }
 
-/// The arguments that most commits do without.
-fn push_counts(call: &mut Call, request: &CommitRequest) {
-    call.number(request.consumed.len()).number(request.opened.len());
-    call.number(request.closed.len()).arg(if request.snapshot.is_some() { "1" } else { "0" });
-}
-
+/// What most commits do without.
 fn push_lists(call: &mut Call, request: &CommitRequest) {
     for key in &request.consumed {
         call.arg(key);

@@ -17,15 +17,10 @@ const CLOCK: Edit = (
      t[2] = t[2] + 1000 * (redis.call('GET', 'torture-clock-ms') or 0)\n",
 );
 
-const FENCED: &str = "if v[1] ~= 'r' or v[2] ~= ARGV[3] or v[7] ~= ARGV[4] then return {'F'} end";
-const RUNNING: &str = "if v[1] ~= 'r' then return {'F'} end";
-const LEASE: &str = "redis.call('ZADD', T .. 'lse', int(now + ARGV[8]), run)";
-
 fn edits(bug: Planted) -> &'static [Edit] {
     match bug {
         Planted::NoFencing => &[
-            ("proceed", FENCED, RUNNING),
-            ("finish", FENCED, RUNNING),
+            ("commits", "v[1] ~= 'r' or v[2] ~= epoch or v[7] ~= ARGV[i + 2]", "v[1] ~= 'r'"),
             (
                 "commit",
                 "if h.s ~= 'r' or v[2] ~= ARGV[3] or v[3] ~= ARGV[4] then",
@@ -43,16 +38,19 @@ fn edits(bug: Planted) -> &'static [Edit] {
             ("claim", "redis.call('ZADD', T .. 'lse', unpack(leases))", ""),
             ("claim", "redis.call('SADD', T .. 'h:' .. worker, unpack(held))", ""),
             ("renew", "for first = 1, #leases, 1000 do", "for first = 1, 0 do"),
-            ("proceed", LEASE, ""),
-            ("commit", LEASE, ""),
+            (
+                "commits",
+                "if #leases > 0 then redis.call('ZADD', T .. 'lse', unpack(leases)) end",
+                "",
+            ),
+            ("commit", "redis.call('ZADD', T .. 'lse', int(now + ARGV[8]), run)", ""),
         ],
         // Without its first line the server checks its memory at the first writes instead of never.
-        Planted::ErrorSwallowed => {
-            &[("finish", "#!lua flags=allow-oom\n", ""), ("finish", "redis.call(", "redis.pcall(")]
-        }
-        Planted::RetryNotIdempotent => {
-            &[(ALL, "if string.sub(requests, i, i + 7) == request then return true end", "")]
-        }
+        Planted::ErrorSwallowed => &[
+            ("commits", "#!lua flags=allow-oom\n", ""),
+            ("commits", "redis.call(", "redis.pcall("),
+        ],
+        Planted::RetryNotIdempotent => &[(ALL, "return at ~= nil\n", "return false\n")],
         Planted::NoHold => {
             &[("tick", "if jumped or other or ARGV[7] == '1' then hold = now + long end", "")]
         }
@@ -71,9 +69,9 @@ fn edits(bug: Planted) -> &'static [Edit] {
             "",
         )],
         Planted::EventSkipped => &[(
-            "proceed",
-            "for i = 13, #ARGV, 1000 do",
-            "for i = #ARGV > 13 and 14 or 13, #ARGV, 1000 do",
+            "commits",
+            "for first = plan.first, plan.last, 1000 do",
+            "for first = math.min(plan.first + 1, plan.last), plan.last, 1000 do",
         )],
         Planted::AnswerUnbound => &[(
             "signal",

@@ -3,10 +3,10 @@
 -- the end of the journal as it is, once for each request. It is a renewal too.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 epoch 4 nonce 5 request digest 6 `length:hash` before 7 and after
---   8 lease in ms 9 disposition: c goes on, p parks, pMS parks until, sMS waits until, Fc Fx FfWORD
---   ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or empty
---   13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records, keys,
---   5 for each opened or shown anew (id, gate, arguments, votes, body), closed, snapshot
+--   8 lease in ms, or 0 to leave it 9 disposition: c goes on, p parks, pMS parks until, sMS waits
+--   until, Fc Fx FfWORD ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or
+--   empty 13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records,
+--   keys, 5 for each opened or shown anew (id, gate, arguments, votes, body), closed, snapshot
 -- Replies: A now state inbox: done or was done | F fenced | S length: another journal | C: only an
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
@@ -134,10 +134,10 @@ for i = closed, closed + lists[3] - 1 do
   redis.call('HDEL', T .. 'b:' .. run, ARGV[i])
   redis.call('ZREM', T .. 'op', ARGV[i] .. ' ' .. run)
 end
-if what == 'c' then
-  redis.call('ZADD', T .. 'lse', int(now + ARGV[8]), run)
-else
+if what ~= 'c' then
   disown(run, h.worker)
+elseif ARGV[8] ~= '0' then
+  redis.call('ZADD', T .. 'lse', int(now + ARGV[8]), run)
 end
 if state == 'p' then
   redis.call('ZADD', T .. 'prk', int(now), run)

@@ -77,10 +77,9 @@ end
 --@ known
 -- Whether the request is among the last ones of the run.
 local function known(requests, request)
-  for i = 1, #requests, 8 do
-    if string.sub(requests, i, i + 7) == request then return true end
-  end
-  return false
+  local at = string.find(requests, request, 1, true)
+  while at and at % 8 ~= 1 do at = string.find(requests, request, at + 1, true) end
+  return at ~= nil
 end
 --@ tell
 -- Tells those who follow the run, if anybody ever did.

@@ -23,8 +23,8 @@ pub(crate) fn commit(tx: &mut Tx<'_>, request: &CommitRequest) -> Done<CommitRep
     if run.knows(&request.request) {
         return done(tx, &run);
     }
-    let deadline_ms = tx.now_ms.saturating_add(request.lease_ms);
-    if run.change(|life| life.renew(&lease.pair, deadline_ms)).is_err() {
+    let end_ms = request.lease_end_ms(run.lease_end_ms().unwrap_or(0), tx.now_ms);
+    if run.change(|life| life.renew(&lease.pair, end_ms)).is_err() {
         return Ok(CommitReply::Fenced);
     }
     if request.from != run.head.seq || request.previous != run.head.hash {

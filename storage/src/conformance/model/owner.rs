@@ -188,7 +188,8 @@ impl Model {
                 parked.map(|parked| parked.clone().fire(now_ms).unwrap_or(parked))
             }
             Disposition::Continue | Disposition::Park { .. } => {
-                life.renew(pair, now_ms + request.lease_ms)
+                let end_ms = end_of_lease(&life);
+                life.renew(pair, request.lease_end_ms(end_ms, now_ms))
             }
             Disposition::Reschedule { until_ms } => life.reschedule(pair, until_ms, now_ms),
             Disposition::Finish { end } => life.finish(pair, end),
@@ -233,6 +234,10 @@ fn written(mut run: ModelRun, request: &CommitRequest, now_ms: i64) -> ModelRun 
     }
     run.head.updated_at_ms = now_ms;
     run
+}
+
+fn end_of_lease(life: &Life) -> i64 {
+    if let Life::Running { lease } = life { lease.deadline_ms } else { 0 }
 }
 
 fn done(run: &ModelRun, now_ms: i64) -> CommitReply {
