@@ -37,7 +37,7 @@ pub use events::{CheckpointView, EventView, PartialView};
 pub use follow::{Follow, FollowItem};
 pub use fork::{ForkOptions, Resumed};
 pub use link::{Link, LinkKeys, LinkOptions, LinkView};
-pub use list::{GateFilter, GateRow, Rows, RunRow};
+pub use list::{GateFilter, GateOrder, GateRow, Rows, RunRow};
 pub use producer::Producer;
 pub use request::RunRequest;
 pub use sessions::SessionView;
