@@ -1,12 +1,8 @@
 //! What a program does with its graphs when it is called without a command.
 
-use std::{
-    fmt,
-    io::{BufRead, IsTerminal, Write},
-    sync::Arc,
-};
+use std::{fmt, io::IsTerminal, sync::Arc};
 
-use holdpoint_graph::{Refusal, limits};
+use holdpoint_graph::Refusal;
 use holdpoint_producer::{GateFilter, GateRow, Producer, ProducerError};
 use holdpoint_storage::StoreError;
 
@@ -14,7 +10,7 @@ use crate::{
     args, commands,
     context::Context,
     failure::{Failure, Stop},
-    show,
+    input, show,
 };
 
 /// A store, a producer over it and the program's graphs: for the action of
@@ -73,16 +69,7 @@ impl Desk {
     /// # Errors
     /// Those of the store.
     pub async fn questions(&self) -> anyhow::Result<Vec<GateRow>> {
-        let (mut rows, mut after) = (Vec::new(), None::<String>);
-        loop {
-            let filter = GateFilter::default();
-            let page = self.producer.gates(&filter, after.as_deref(), limits::PAGE_MAX).await?;
-            rows.extend(page.rows);
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(rows),
-            }
-        }
+        Ok(commands::open_questions(&self.producer, &GateFilter::default()).await?)
     }
 
     /// Prints a question with the commands that answer it.
@@ -100,17 +87,7 @@ impl Desk {
     /// # Errors
     /// When the terminal cannot be read.
     pub fn ask(&self, prompt: &str) -> anyhow::Result<Option<bool>> {
-        self.context.out.flush()?;
-        let mut talk = std::io::stderr().lock();
-        write!(talk, "{} [y/n] ", holdpoint_graph::printable(prompt, 500))?;
-        talk.flush()?;
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line)?;
-        Ok(match line.trim().to_lowercase().as_str() {
-            "y" | "yes" => Some(true),
-            "n" | "no" => Some(false),
-            _ => None,
-        })
+        Ok(input::yes_or_no(&self.context.out, prompt)?)
     }
 }
 

@@ -5,9 +5,10 @@ use holdpoint_producer::{
     Attempt, EventView, InterruptView, PartialView, PositionView, ReasonView, RunView, Timestamp,
 };
 use holdpoint_storage::{Clock, SystemClock};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
+    choice::{Choice, Form, choices},
     context::{Context, quoted},
     paint::Paint,
     table::Table,
@@ -23,7 +24,8 @@ pub(crate) fn ago(time: Timestamp) -> String {
     relative(time.0, SystemClock.wall_ms())
 }
 
-fn relative(at_ms: i64, now_ms: i64) -> String {
+/// The same, seen from `now_ms`.
+pub(crate) fn relative(at_ms: i64, now_ms: i64) -> String {
     let (passed, is_past) = (now_ms.abs_diff(at_ms) / 1_000, at_ms <= now_ms);
     let text = match passed {
         0..=119 => format!("{passed}s"),
@@ -137,45 +139,77 @@ pub(crate) fn position(places: &[PositionView]) -> String {
 /// A question and the commands that answer it.
 pub(crate) fn question(run: &str, open: &InterruptView, context: &Context) -> String {
     let paint = context.out.paint;
-    let name = open.gate.as_deref().or(open.node.as_deref()).unwrap_or("the run");
     let mut text = format!(
         "  {} {}: {}\n",
         paint.yellow("?"),
-        printable(name, 120),
+        printable(name(open), 120),
         paint.bold(&printable(&open.question, 500)),
     );
     let mut about = format!("{}, opened {}", open.kind.as_str(), ago(open.opened_at));
     if let Some(deadline) = open.deadline {
         about.push_str(&format!(", answered by itself {}", ago(deadline)));
     }
-    if !open.assignees.is_empty() {
-        about.push_str(&format!(", asked of {}", printable(&open.assignees.join(", "), 200)));
+    let asked = asked(open);
+    if !asked.is_empty() {
+        about.push_str(&format!(", asked of {}", printable(&asked, 200)));
+    }
+    if open.quorum > 1 {
+        about.push_str(&format!(", {} votes", votes(open)));
+    }
+    if let Some(reminder) = open.reminder {
+        about.push_str(&format!(", reminds {}", ago(reminder)));
     }
     text.push_str(&format!("    {}\n", paint.dim(&about)));
+    for (key, value) in open.args.iter().flat_map(|args| args.iter()) {
+        let value = printable(&value.to_string(), VALUE_CHARS_MAX);
+        text.push_str(&format!("    {}: {value}\n", printable(key, VALUE_CHARS_MAX)));
+    }
     for command in answers(run, open) {
         text.push_str(&format!("    {}\n", context.command(&command)));
     }
     text
 }
 
+/// What a question is called: its gate, or its node.
+pub(crate) fn name(open: &InterruptView) -> &str {
+    open.gate.as_deref().or(open.node.as_deref()).unwrap_or("the run")
+}
+
+/// Who is asked: people, then groups.
+pub(crate) fn asked(open: &InterruptView) -> String {
+    let asked: Vec<&str> = open.assignees.iter().chain(&open.groups).map(String::as_str).collect();
+    asked.join(", ")
+}
+
+/// How many of the votes that are needed say the same: `1 of 2`.
+pub(crate) fn votes(open: &InterruptView) -> String {
+    let says = |answer: &Value| match answer.get("approve").or_else(|| answer.get("choice")) {
+        Some(word) if answer.get("set").is_none() => word.clone(),
+        Some(_) | None => answer.clone(),
+    };
+    let votes: Vec<Value> = open.votes.iter().map(|vote| says(&vote.answer)).collect();
+    let same = |said: &Value| votes.iter().filter(|other| *other == said).count();
+    format!("{} of {}", votes.iter().map(same).max().unwrap_or(0), open.quorum)
+}
+
 /// The commands that answer a question, without the program's name.
 pub(crate) fn answers(run: &str, open: &InterruptView) -> Vec<String> {
-    let run = quoted(run);
-    let target = format!("{run} --interrupt {}", open.interrupt);
-    let word = |answer: &str| match answer {
-        "approve" => format!("approve {target}"),
-        "reject" => format!("reject {target}"),
-        "result" => format!("signal {target} --answer '{{\"result\":{{}}}}'"),
-        word => format!("signal {target} --answer '\"{word}\"'"),
+    let target = format!("{} --interrupt {}", quoted(run), open.interrupt);
+    let command = |choice: Choice| {
+        let signal =
+            |answer: Value| format!("signal {target} --answer {}", quoted(&answer.to_string()));
+        let command = match (choice.word.as_str(), &choice.form) {
+            ("approve", Form::Fixed(_)) => format!("approve {target}"),
+            ("reject", Form::Fixed(_)) => format!("reject {target}"),
+            (_, Form::Fixed(answer)) => signal(answer.clone()),
+            (_, Form::Edit(set)) => signal(choice.form.answer(set.clone().into())),
+            (_, Form::Outcome) => signal(choice.form.answer(Value::Object(Map::new()))),
+            (_, Form::Any) => format!("signal {target} --answer JSON"),
+        };
+        let comment = if choice.has_comment { " --comment WHY" } else { "" };
+        format!("{command}{comment}")
     };
-    let from_enum = || {
-        let words = open.schema.as_ref()?.get("enum")?.as_array()?;
-        Some(words.iter().map(|w| format!("signal {target} --answer '{w}'")).collect::<Vec<_>>())
-    };
-    match open.allowed.is_empty() {
-        false => open.allowed.iter().map(|answer| word(answer)).collect(),
-        true => from_enum().unwrap_or_else(|| vec![format!("signal {target} --answer JSON")]),
-    }
+    choices(open).into_iter().map(command).collect()
 }
 
 fn state(view: &RunView, context: &Context) -> String {
