@@ -63,8 +63,10 @@ pub(crate) struct Reply {
 pub(crate) enum Told {
     /// It was taken.
     Taken,
-    /// It was refused, for this reason.
+    /// It was refused, for this reason; the question may be answered otherwise.
     Refused(String),
+    /// It was refused, since the question takes no answer from this person any more.
+    Over(String),
 }
 
 /// The questions, which of them is looked at, and how far an answer to it has come.
@@ -73,6 +75,9 @@ pub(crate) struct Picker {
     rows: Vec<GateRow>,
     at: usize,
     has_more: bool,
+    /// Questions that are over for this person, as they were shown. They stay in the list until a
+    /// worker has taken the answer.
+    over: Vec<GateRow>,
     note: Option<String>,
     stage: Stage,
 }
@@ -110,7 +115,7 @@ fn keyed(open: &InterruptView) -> Vec<(char, Choice)> {
 impl Picker {
     /// Shows a list of questions; `has_more` when it is only the first part of it.
     pub(crate) fn new(rows: Vec<GateRow>, has_more: bool) -> Self {
-        Self { rows, at: 0, has_more, note: None, stage: Stage::List }
+        Self { rows, at: 0, has_more, over: Vec::new(), note: None, stage: Stage::List }
     }
 
     /// Whether no question is left.
@@ -144,22 +149,27 @@ impl Picker {
     }
 
     /// Takes what became of the answer that was sent, and the questions that are open now. One
-    /// that was answered gives way to the next; one whose answer was refused stays, as it is now.
+    /// that is over gives way to the next; one whose answer was refused stays, as it is now.
     pub(crate) fn told(&mut self, told: Told, rows: Vec<GateRow>, has_more: bool) {
-        let is_taken = told == Told::Taken;
+        let before = self.row().cloned();
         self.note = match told {
             Told::Taken => None,
-            Told::Refused(why) => Some(why),
+            Told::Refused(ref why) | Told::Over(ref why) => Some(why.clone()),
         };
-        let before = self.row().map(|row| (row.run.clone(), row.open.interrupt.clone()));
-        let is_it = |row: &GateRow| {
-            before.as_ref().is_some_and(|(run, id)| row.run == *run && row.open.interrupt == *id)
+        match told {
+            Told::Taken | Told::Over(_) => self.over.extend(before.clone()),
+            Told::Refused(_) => {}
+        }
+        let is_same = |one: &GateRow, other: &GateRow| {
+            one.run == other.run && one.open.interrupt == other.open.interrupt
         };
-        let next = match rows.iter().position(is_it) {
-            Some(at) if is_taken => at + 1,
-            Some(at) => at,
-            None => self.at,
+        let is_over = |row: &GateRow| {
+            let mut over = self.over.iter();
+            over.any(|over| is_same(over, row) && over.open.args_hash == row.open.args_hash)
         };
+        let rows: Vec<GateRow> = rows.into_iter().filter(|row| !is_over(row)).collect();
+        let stays = rows.iter().position(|row| before.as_ref().is_some_and(|b| is_same(b, row)));
+        let next = stays.unwrap_or(self.at);
         (self.rows, self.has_more) = (rows, has_more);
         let is_there = next < self.rows.len();
         self.at = if is_there { next } else { self.rows.len().saturating_sub(1) };

@@ -1,6 +1,6 @@
 //! `gates pick`: going through open questions with single keys.
 
-use holdpoint_graph::limits;
+use holdpoint_graph::{Code, limits};
 use holdpoint_producer::{GateFilter, GateRow, Producer, SignalOptions};
 use holdpoint_storage::{Clock, SystemClock};
 use tokio::sync::mpsc;
@@ -112,9 +112,18 @@ impl Person<'_> {
                 screen.keep(&format!("{line} {}", self.context.out.paint.dim(word)))?;
                 Ok(Told::Taken)
             }
-            Err(error) => Ok(Told::Refused(format!("{}: {}", error.code(), shown(&error)))),
+            Err(error) => {
+                let why = format!("{}: {}", error.code(), shown(&error));
+                Ok(if is_over(error.code()) { Told::Over(why) } else { Told::Refused(why) })
+            }
         }
     }
+}
+
+/// Whether no other answer of this person would be taken either.
+fn is_over(code: Code) -> bool {
+    let over = [Code::Decided, Code::Voted, Code::RunFinal, Code::StaleInterrupt, Code::NotFound];
+    over.contains(&code)
 }
 
 /// Drops the keys that wait; whether one of them was to end the picker.

@@ -77,7 +77,7 @@ pub(crate) fn draw(picker: &Picker, frame: Frame<'_>) -> Vec<String> {
         }
         Stage::Comment { waits, text } => {
             let about = waits.as_ref().map_or("", |(word, _)| word);
-            foot.push(typing(&format!("{about} comment").trim_start().to_owned(), text, frame));
+            foot.push(typing(format!("{about} comment").trim_start(), text, frame));
             foot.push(keys("Enter takes it · Ctrl-U empties it · Esc goes back"));
             question(picker, row, &Map::new(), frame)
         }

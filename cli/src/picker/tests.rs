@@ -141,12 +141,23 @@ fn a_taken_answer_leads_to_the_next_question() {
     assert_eq!(press(&mut one, "j"), Action::Leave);
 }
 
+/// An answer is in the list until a worker has taken it, and a vote for as long as it needs more.
 #[test]
-fn a_vote_leaves_its_question_open_and_leads_on_too() {
+fn a_question_that_was_answered_is_not_shown_again_until_it_is_another() {
     let mut one = picker();
     press(&mut one, "\ra");
     one.told(Told::Taken, vec![row("r1"), row("r2"), row("r3")], false);
-    assert!(shown(&one).contains("Refund 50 to r2?"), "{}", shown(&one));
+    assert!(shown(&one).starts_with("1 of 2  r2"), "{}", shown(&one));
+    press(&mut one, "a");
+    let over = Told::Over("E_DECIDED: by bob".to_owned());
+    one.told(over, vec![row("r1"), row("r2"), row("r3")], false);
+    let text = shown(&one);
+    assert!(text.starts_with("1 of 1  r3") && text.contains("E_DECIDED: by bob"), "{text}");
+    press(&mut one, "a");
+    let mut anew = row("r1");
+    anew.open.args_hash = "h2".to_owned();
+    one.told(Told::Taken, vec![anew, row("r2"), row("r3")], false);
+    assert!(shown(&one).starts_with("1 of 1  r1"), "{}", shown(&one));
 }
 
 #[test]
