@@ -41,8 +41,8 @@ pub(crate) struct Inbox {
     /// That ask this group; with --assignee: that ask them or the group. May be given several times
     #[arg(long, value_name = "NAME", help_heading = "Conditions")]
     pub(crate) group: Vec<String>,
-    /// In this order
-    #[arg(long, value_enum, default_value_t, help_heading = "Page")]
+    /// By age, oldest first, or by deadline, soonest first
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, help_heading = "Page")]
     pub(crate) sort: Sort,
     /// So many at most [default: 50]
     #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Page")]
