@@ -70,7 +70,7 @@ pub use holdpoint_graph::{
     merge_all, register_entrypoint, register_task, task_graph,
 };
 pub use holdpoint_producer::{
-    AuditAct, AuditFault, AuditRow, AuditVerdict, CancelOutcome, Decision, EventView, Follow,
+    AuditAct, AuditFault, AuditRow, AuditVerdict, CancelOutcome, Decision, EventView, Fate, Follow,
     FollowItem, ForkOptions, GateFilter, GateRow, InterruptView, Link, LinkKeys, LinkOptions,
     LinkView, PartialView, PositionView, Producer, ProducerError, Receipt, Rows, RunRequest,
     RunRow, RunView, SignalOptions, SignalOutcome, Signalled, Timestamp, Until, VoteView, Why,

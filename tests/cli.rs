@@ -14,6 +14,8 @@ mod examples;
 mod gates;
 #[path = "cli/graphs.rs"]
 mod graphs;
+#[path = "cli/inbox.rs"]
+mod inbox;
 #[path = "cli/output.rs"]
 mod output;
 #[path = "cli/world.rs"]

@@ -77,12 +77,12 @@ pub(crate) enum Command {
     Runs(runs::Runs),
     /// Answer a question of a run
     Signal(runs::Signal),
-    /// Answer a gate with yes
-    Approve(runs::Decision),
-    /// Answer a gate with no
-    Reject(runs::Decision),
-    /// List the open questions
-    Gates(Gates),
+    /// Answer a gate with yes, or all that fit
+    Approve(Box<runs::Decision>),
+    /// Answer a gate with no, or all that fit
+    Reject(Box<runs::Decision>),
+    /// List the open questions, watch them, go through them with single keys
+    Gates(Box<Gates>),
     /// Show who decided what in a run, or check that no record was altered
     Audit(Audit),
     /// Look at sessions
@@ -109,18 +109,9 @@ pub(crate) struct Gates {
     /// What to do with one, in place of listing them
     #[command(subcommand)]
     pub(crate) command: Option<gates::GatesCommand>,
-    /// Of this graph only
-    #[arg(long)]
-    pub(crate) graph: Option<String>,
-    /// That ask this person
-    #[arg(long)]
-    pub(crate) assignee: Option<String>,
-    /// So many at most [default: 50]
-    #[arg(long, value_name = "N", allow_hyphen_values = true)]
-    pub(crate) limit: Option<String>,
-    /// Go on after this cursor
-    #[arg(long, value_name = "CURSOR")]
-    pub(crate) after: Option<String>,
+    /// Which ones to list.
+    #[command(flatten)]
+    pub(crate) inbox: gates::Inbox,
 }
 
 /// Whose record of decisions.

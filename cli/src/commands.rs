@@ -3,6 +3,7 @@
 mod answer;
 mod audit;
 mod bulk;
+mod decide;
 mod dev;
 mod doctor;
 mod enqueue;
@@ -10,18 +11,22 @@ mod events;
 mod fork;
 mod gates;
 mod graphs;
+mod inbox;
 mod migrate;
+mod pick;
 mod repair;
 mod runs;
 mod sessions;
 mod upkeep;
 mod wait;
+mod watch;
 mod worker;
 
 use holdpoint_graph::BoxFuture;
 
 pub(crate) use answer::human;
 pub(crate) use dev::work_here;
+pub(crate) use inbox::all as open_questions;
 
 use crate::{
     args::{Command, runs::Runs},

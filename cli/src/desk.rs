@@ -1,13 +1,8 @@
 //! What a program does with its graphs when it is called without a command.
 
-use std::{
-    fmt,
-    future::Future,
-    io::{BufRead, IsTerminal, Write},
-    sync::Arc,
-};
+use std::{fmt, future::Future, io::IsTerminal, sync::Arc};
 
-use holdpoint_graph::{Refusal, limits};
+use holdpoint_graph::Refusal;
 use holdpoint_producer::{GateFilter, GateRow, Producer, ProducerError, SignalOptions};
 use holdpoint_storage::StoreError;
 use holdpoint_worker::Shutdown;
@@ -16,7 +11,7 @@ use crate::{
     args, commands,
     context::Context,
     failure::{Failure, Stop},
-    show,
+    input, show,
 };
 
 /// The exit code of a program that a signal ended before it was done.
@@ -109,16 +104,7 @@ impl Desk {
     /// # Errors
     /// Those of the store.
     pub async fn questions(&self) -> anyhow::Result<Vec<GateRow>> {
-        let (mut rows, mut after) = (Vec::new(), None::<String>);
-        loop {
-            let filter = GateFilter::default();
-            let page = self.producer.gates(&filter, after.as_deref(), limits::PAGE_MAX).await?;
-            rows.extend(page.rows);
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(rows),
-            }
-        }
+        Ok(commands::open_questions(&self.producer, &GateFilter::default()).await?)
     }
 
     /// Prints a question with the commands that answer it.
@@ -153,12 +139,7 @@ impl Desk {
     /// # Errors
     /// When the terminal cannot be read.
     pub fn ask(&self, prompt: &str) -> anyhow::Result<Option<bool>> {
-        let line = self.read(&format!("{prompt} [y/n]"))?;
-        Ok(match line.to_lowercase().as_str() {
-            "y" | "yes" => Some(true),
-            "n" | "no" => Some(false),
-            _ => None,
-        })
+        Ok(input::yes_or_no(&self.context.out, prompt)?)
     }
 
     /// Asks whoever sits at the terminal for a line; empty when they say nothing.
@@ -166,13 +147,7 @@ impl Desk {
     /// # Errors
     /// When the terminal cannot be read.
     pub fn read(&self, prompt: &str) -> anyhow::Result<String> {
-        self.context.out.flush()?;
-        let mut talk = std::io::stderr().lock();
-        write!(talk, "{} ", holdpoint_graph::printable(prompt, 500))?;
-        talk.flush()?;
-        let mut line = String::new();
-        std::io::stdin().lock().read_line(&mut line)?;
-        Ok(line.trim().to_owned())
+        Ok(input::line(&self.context.out, prompt)?)
     }
 }
 

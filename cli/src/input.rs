@@ -2,13 +2,16 @@
 
 use std::{
     fs::File,
-    io::{Read, stdin},
+    io::{BufRead, Read, Write, stderr, stdin},
 };
 
 use holdpoint_graph::{Code, Refusal, json};
 use serde_json::Value;
 
-use crate::failure::{Failure, Stop};
+use crate::{
+    failure::{Failure, Stop},
+    out::Out,
+};
 
 /// Bytes of a whole batch file; it is held in memory while it is checked.
 const BATCH_BYTES_MAX: usize = 256 * 1_024 * 1_024;
@@ -48,6 +51,30 @@ pub(crate) fn batch_lines(path: &str) -> Result<Vec<(usize, Vec<u8>)>, Stop> {
         return Err(Refusal::new(Code::BodyEmpty, "batch", "is empty, lines were expected").into());
     }
     Ok(lines)
+}
+
+/// Asks whoever sits at the terminal for a yes or a no. None: neither was said.
+pub(crate) fn yes_or_no(out: &Out, prompt: &str) -> Result<Option<bool>, Stop> {
+    Ok(match line(out, &format!("{prompt} [y/n]"))?.to_lowercase().as_str() {
+        "y" | "yes" => Some(true),
+        "n" | "no" => Some(false),
+        _ => None,
+    })
+}
+
+/// Asks whoever sits at the terminal for a line; empty when they say nothing.
+pub(crate) fn line(out: &Out, prompt: &str) -> Result<String, Stop> {
+    out.flush()?;
+    let talk = || {
+        let mut talk = stderr().lock();
+        write!(talk, "{} ", holdpoint_graph::printable(prompt, 500))?;
+        talk.flush()?;
+        let mut line = String::new();
+        stdin().lock().read_line(&mut line)?;
+        Ok(line)
+    };
+    let line = talk().map_err(|fault: std::io::Error| cannot_read("answer", "stdin", &fault))?;
+    Ok(line.trim().to_owned())
 }
 
 fn read_file(field: &str, path: &str, bytes_max: usize) -> Result<Vec<u8>, Stop> {

@@ -7,6 +7,7 @@
 
 mod app;
 mod args;
+mod choice;
 mod commands;
 mod context;
 mod desk;
@@ -16,11 +17,14 @@ mod live;
 mod logs;
 mod out;
 mod paint;
+mod picker;
 mod place;
 mod secure;
 mod settings;
 mod show;
 mod table;
+mod terminal;
+mod watched;
 
 pub use app::{App, IntoGraph};
 pub use desk::Desk;

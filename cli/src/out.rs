@@ -60,6 +60,14 @@ impl Out {
         if text.is_empty() { Ok(()) } else { self.line(text.trim_end_matches('\n')) }
     }
 
+    /// Text for a terminal as it is, shown at once.
+    pub(crate) fn draw(&self, text: impl Display) -> Result<(), Stop> {
+        write(|out| {
+            write!(out, "{text}")?;
+            out.flush()
+        })
+    }
+
     /// One line of talk on stderr; one that cannot be written is dropped.
     pub(crate) fn say(&self, text: impl Display) {
         drop(writeln!(std::io::stderr().lock(), "{text}"));

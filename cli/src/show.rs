@@ -1,13 +1,14 @@
 //! Runs as people read them. What came from outside is escaped and clipped.
 
-use holdpoint_graph::{InterruptKind, printable};
+use holdpoint_graph::printable;
 use holdpoint_producer::{
     Attempt, EventView, InterruptView, PartialView, PositionView, ReasonView, RunView, Timestamp,
 };
 use holdpoint_storage::{Clock, SystemClock};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::{
+    choice::{Choice, Form, choices},
     context::{Context, quoted},
     paint::Paint,
     table::Table,
@@ -23,7 +24,8 @@ pub(crate) fn ago(time: Timestamp) -> String {
     relative(time.0, SystemClock.wall_ms())
 }
 
-fn relative(at_ms: i64, now_ms: i64) -> String {
+/// The same, seen from `now_ms`.
+pub(crate) fn relative(at_ms: i64, now_ms: i64) -> String {
     let (passed, is_past) = (now_ms.abs_diff(at_ms) / 1_000, at_ms <= now_ms);
     let text = match passed {
         0..=119 => format!("{passed}s"),
@@ -137,22 +139,24 @@ pub(crate) fn position(places: &[PositionView]) -> String {
 /// A question and the commands that answer it.
 pub(crate) fn question(run: &str, open: &InterruptView, context: &Context) -> String {
     let paint = context.out.paint;
-    let name = open.gate.as_deref().or(open.node.as_deref()).unwrap_or("the run");
     let mut text = format!(
         "  {} {}: {}\n",
         paint.yellow("?"),
-        printable(name, 120),
+        printable(name(open), 120),
         paint.bold(&printable(&open.question, 500)),
     );
     let mut about = format!("{}, opened {}", open.kind.as_str(), ago(open.opened_at));
     if let Some(deadline) = open.deadline {
         about.push_str(&format!(", answered by itself {}", ago(deadline)));
     }
-    let asked: Vec<&str> = open.assignees.iter().chain(&open.groups).map(String::as_str).collect();
+    let asked = asked(open);
     if !asked.is_empty() {
-        about.push_str(&format!(", asked of {}", printable(&asked.join(", "), 200)));
+        about.push_str(&format!(", asked of {}", printable(&asked, 200)));
     }
-    for line in std::iter::once(about).chain(votes(open)).chain(args(open)) {
+    if let Some(reminder) = open.reminder {
+        about.push_str(&format!(", reminds {}", ago(reminder)));
+    }
+    for line in std::iter::once(about).chain(needs(open)).chain(args(open)) {
         text.push_str(&format!("    {}\n", paint.dim(&line)));
     }
     for command in answers(run, open) {
@@ -161,8 +165,30 @@ pub(crate) fn question(run: &str, open: &InterruptView, context: &Context) -> St
     text
 }
 
+/// What a question is called: its gate, or its node.
+pub(crate) fn name(open: &InterruptView) -> &str {
+    open.gate.as_deref().or(open.node.as_deref()).unwrap_or("the run")
+}
+
+/// Who is asked: people, then groups.
+pub(crate) fn asked(open: &InterruptView) -> String {
+    let asked: Vec<&str> = open.assignees.iter().chain(&open.groups).map(String::as_str).collect();
+    asked.join(", ")
+}
+
+/// How many of the votes that are needed say the same: `1 of 2`.
+pub(crate) fn votes(open: &InterruptView) -> String {
+    let says = |answer: &Value| match answer.get("approve").or_else(|| answer.get("choice")) {
+        Some(word) if answer.get("set").is_none() => word.clone(),
+        Some(_) | None => answer.clone(),
+    };
+    let votes: Vec<Value> = open.votes.iter().map(|vote| says(&vote.answer)).collect();
+    let same = |said: &Value| votes.iter().filter(|other| *other == said).count();
+    format!("{} of {}", votes.iter().map(same).max().unwrap_or(0), open.quorum)
+}
+
 /// What a question with several votes still needs.
-fn votes(open: &InterruptView) -> Option<String> {
+fn needs(open: &InterruptView) -> Option<String> {
     let given = open.votes.iter().map(|vote| format!("{} by {}", vote.answer, vote.by));
     let given: Vec<String> = given.collect();
     let so_far = if given.is_empty() { "no votes yet".to_owned() } else { given.join(", ") };
@@ -187,44 +213,29 @@ pub(crate) fn answers(run: &str, open: &InterruptView) -> Vec<String> {
     if let Some(group) = open.groups.first() {
         target.push_str(&format!(" --group {}", quoted(group)));
     }
-    let one = |choice: &String| {
-        let needs_comment = open.comment_on.contains(choice);
-        let comment = if needs_comment { " --comment WHY" } else { "" };
-        match choice.as_str() {
-            "approve" | "reject" => format!("{choice} {target}{comment}"),
-            word => {
-                let answer = quoted(&answer_of(open, word));
-                format!("signal {target} --answer {answer}{comment}")
+    let command = |choice: Choice| {
+        let signal = |answer: &str| format!("signal {target} --answer {}", quoted(answer));
+        let command = match (choice.word.as_str(), &choice.form) {
+            ("approve" | "reject", Form::Fixed(_)) => format!("{} {target}", choice.word),
+            (_, Form::Fixed(answer)) => signal(&answer.to_string()),
+            (_, Form::Edit(set)) => signal(&edit(set)),
+            (_, Form::Outcome) => {
+                signal(&choice.form.answer(Value::Object(Map::new())).to_string())
             }
-        }
+            (_, Form::Any) => format!("signal {target} --answer JSON"),
+        };
+        let comment = if choice.has_comment { " --comment WHY" } else { "" };
+        format!("{command}{comment}")
     };
-    let from_enum = || {
-        let words = open.schema.as_ref()?.get("enum")?.as_array()?;
-        Some(words.iter().map(|w| format!("signal {target} --answer '{w}'")).collect::<Vec<_>>())
-    };
-    match open.allowed.is_empty() {
-        false => open.allowed.iter().map(one).collect(),
-        true => from_enum().unwrap_or_else(|| vec![format!("signal {target} --answer JSON")]),
-    }
+    choices(open).into_iter().map(command).collect()
 }
 
-/// The JSON that makes this choice.
-fn answer_of(open: &InterruptView, choice: &str) -> String {
-    let text = |text: &str| Value::from(text).to_string();
-    match (open.kind, choice) {
-        (InterruptKind::Gate | InterruptKind::Ask, "edit") if !open.editable.is_empty() => {
-            // `VALUE` is no JSON, so that a command nobody has filled in changes nothing.
-            let set = open.editable.iter().map(|key| format!("{}:VALUE", text(key)));
-            format!(r#"{{"choice":"edit","set":{{{}}}}}"#, set.collect::<Vec<_>>().join(","))
-        }
-        (InterruptKind::Gate | InterruptKind::Ask, _) => {
-            format!(r#"{{"choice":{}}}"#, text(choice))
-        }
-        (_, "result") => r#"{"result":{}}"#.to_owned(),
-        (InterruptKind::Uncertain | InterruptKind::Stale | InterruptKind::Budget, _) => {
-            text(choice)
-        }
-    }
+/// The answer that edits these keys. `VALUE` is no JSON, so that a command nobody has filled in
+/// changes nothing.
+fn edit(set: &Map<String, Value>) -> String {
+    let set: Vec<String> =
+        set.keys().map(|key| format!("{}:VALUE", Value::from(key.as_str()))).collect();
+    format!(r#"{{"choice":"edit","set":{{{}}}}}"#, set.join(","))
 }
 
 fn state(view: &RunView, context: &Context) -> String {

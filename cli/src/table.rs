@@ -20,6 +20,20 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
+    /// The table without the columns in which no row has anything.
+    pub(crate) fn without_empty(self) -> Self {
+        let is_used = |column: &usize| {
+            let mut cells = self.rows.iter().filter_map(|row| row.get(*column));
+            cells.any(|cell| !cell.is_empty())
+        };
+        let used: Vec<usize> = (0..self.header.len()).filter(is_used).collect();
+        let header = used.iter().filter_map(|at| self.header.get(*at).copied()).collect();
+        let cells =
+            |row: &Vec<String>| used.iter().filter_map(|at| row.get(*at).cloned()).collect();
+        let rows = self.rows.iter().map(cells).collect();
+        Self { header, rows }
+    }
+
     /// The text; nothing when there is no row.
     pub(crate) fn text(&self, paint: Paint) -> String {
         if self.rows.is_empty() {
@@ -49,6 +63,22 @@ fn line(cells: &[String], widths: &[usize]) -> String {
         line.push_str(&" ".repeat(space));
     }
     format!("{}\n", line.trim_end())
+}
+
+/// A text without colours, cut to so many columns of a terminal.
+pub(crate) fn clip(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let mut cut = String::new();
+    for sign in text.chars() {
+        if width(&cut) + width(&sign.to_string()) >= columns {
+            break;
+        }
+        cut.push(sign);
+    }
+    cut.push('…');
+    cut
 }
 
 /// How many columns of a terminal a text takes; escape sequences take none.
@@ -90,6 +120,25 @@ mod tests {
             text,
             "RUN     STATUS  NOTE\na       \u{1b}[31mfailed\u{1b}[0m  x\n訂單-1  queued\n"
         );
+    }
+
+    #[test]
+    fn columns_without_anything_are_left_out() {
+        let mut table = Table::new(["RUN", "DUE", "NOTE"]);
+        table.row(["a".to_owned(), String::new(), "x".to_owned()]);
+        assert_eq!(table.without_empty().text(Paint::new(false)), "RUN  NOTE\na    x\n");
+    }
+
+    #[test]
+    fn a_cut_text_fits() {
+        for (text, columns, expect) in [
+            ("refund", 6, "refund"),
+            ("refund", 5, "refu…"),
+            ("訂單訂單", 5, "訂單…"),
+            ("ab", 1, "…"),
+        ] {
+            assert_eq!(clip(text, columns), expect, "{text} in {columns}");
+        }
     }
 
     #[test]

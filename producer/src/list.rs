@@ -91,20 +91,47 @@ impl Serialize for GateRow {
     }
 }
 
+/// In which order open questions are listed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum GateOrder {
+    /// Oldest first.
+    #[default]
+    Oldest,
+    /// Soonest deadline first; those without one come last.
+    Deadline,
+}
+
 /// Which open questions a list shows; an empty condition holds always.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateFilter {
     /// Of runs of this graph.
     pub graph: Option<GraphId>,
-    /// Asked of this person; a question without assignees is asked of everybody.
+    /// Asked of this person; a question that asks nobody in particular is asked of everybody.
     pub assignee: Option<String>,
+    /// Asked of one of these groups. With an assignee too: asked of them or of one of the groups.
+    pub groups: Vec<String>,
+    /// Of runs with this tag: `k=v`.
+    pub tag: Option<String>,
+    /// Opened before this time, in ms since 1970 by the store's clock.
+    pub opened_before_ms: Option<i64>,
+    /// In which order.
+    pub order: GateOrder,
 }
 
 impl GateFilter {
-    fn accepts(&self, row: &GateRow) -> bool {
-        let asked = &row.open.assignees;
+    fn accepts(&self, question: &OpenQuestion, row: &GateRow) -> bool {
         self.graph.as_ref().is_none_or(|graph| *graph == row.graph)
-            && self.assignee.as_ref().is_none_or(|who| asked.is_empty() || asked.contains(who))
+            && self.asks(&row.open)
+            && self.tag.as_ref().is_none_or(|tag| question.head.tags.contains(tag))
+            && self.opened_before_ms.is_none_or(|before| row.open.opened_at.0 < before)
+    }
+
+    fn asks(&self, open: &InterruptView) -> bool {
+        let is_any = self.assignee.is_none() && self.groups.is_empty();
+        is_any
+            || (open.assignees.is_empty() && open.groups.is_empty())
+            || self.assignee.as_ref().is_some_and(|who| open.assignees.contains(who))
+            || self.groups.iter().any(|group| open.groups.contains(group))
     }
 }
 
@@ -135,7 +162,7 @@ impl Producer {
         }
     }
 
-    /// Open questions, oldest first. A page may be short and still have a next one.
+    /// Open questions in the filter's order. A page may be short and still have a next one.
     ///
     /// # Errors
     /// As [`Producer::list`].
@@ -146,21 +173,66 @@ impl Producer {
         limit: usize,
     ) -> Result<Rows<GateRow>, ProducerError> {
         let limit = rows_max(limit)?;
-        let mut after = after.map(parse_cursor).transpose()?;
+        let after = after.map(parse_cursor).transpose()?;
+        match filter.order {
+            GateOrder::Oldest => self.oldest_gates(filter, after, limit).await,
+            GateOrder::Deadline => self.soonest_gates(filter, after, limit).await,
+        }
+    }
+
+    async fn oldest_gates(
+        &self,
+        filter: &GateFilter,
+        mut after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Rows<GateRow>, ProducerError> {
         let mut rows = Vec::new();
         let tries = self.tries();
         loop {
             let left = limit - rows.len();
             let call = || self.store().questions(None, after.as_ref(), left);
             let page = self.insist(None, call).await?;
-            let found = page.rows.iter().map(gate_row).filter(|row| filter.accepts(row));
-            rows.extend(found);
+            let known = page.rows.iter().map(|question| (question, gate_row(question)));
+            let found = known.filter(|(question, row)| filter.accepts(question, row));
+            rows.extend(found.map(|(_, row)| row));
             after = page.next;
             if after.is_none() || rows.len() >= limit || tries.is_over() {
                 return Ok(Rows { rows, next: after.as_ref().map(format_cursor) });
             }
         }
     }
+
+    async fn soonest_gates(
+        &self,
+        filter: &GateFilter,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Rows<GateRow>, ProducerError> {
+        let oldest = GateFilter { order: GateOrder::Oldest, ..filter.clone() };
+        let (mut rows, mut from) = (Vec::new(), None);
+        loop {
+            let page = self.oldest_gates(&oldest, from, limits::PAGE_MAX).await?;
+            rows.extend(page.rows.into_iter().map(|row| (place(&row), row)));
+            match page.next {
+                Some(next) => from = Some(parse_cursor(&next)?),
+                None => break,
+            }
+        }
+        let after = after.map(|after| (after.at_ms, after.id));
+        rows.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
+        rows.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let has_more = rows.len() > limit;
+        rows.truncate(limit);
+        let last = rows.last().filter(|_| has_more).map(|(place, _)| place.clone());
+        let next = last.map(|(at_ms, id)| format_cursor(&Cursor { at_ms, id }));
+        Ok(Rows { rows: rows.into_iter().map(|(_, row)| row).collect(), next })
+    }
+}
+
+/// Where a question stands in the order of deadlines.
+fn place(row: &GateRow) -> (i64, String) {
+    let deadline_ms = row.open.deadline.map_or(i64::MAX, |deadline| deadline.0);
+    (deadline_ms, format!("{}/{}", row.run, row.open.interrupt))
 }
 
 /// A row of a question; one that cannot be read is shown by its ids, so that it can be answered.

@@ -2,6 +2,7 @@
 //!
 //! * [`RedisServer`]: a `redis-server` of the test's own, to be killed, frozen and restarted.
 //! * [`Program`] and [`Process`]: examples and binaries as child processes that receive signals.
+//! * [`Terminal`]: a program at a terminal, with somebody who presses keys and reads.
 //! * [`Ledger`]: what the fixture nodes wrote down about each time they ran.
 //! * [`Scratch`]: a folder that goes away with the test, and the store URLs inside it.
 //! * [`Proxy`]: a relay in front of a server that holds, delays, drops or cuts.
@@ -28,6 +29,7 @@ mod proxy;
 mod redis;
 mod scratch;
 mod signal;
+mod terminal;
 mod until;
 
 pub use between::{Between, Call, Middle};
@@ -42,4 +44,5 @@ pub use proxy::{Proxy, ProxyMode};
 pub use redis::{Appendfsync, RedisConfig, RedisServer};
 pub use scratch::Scratch;
 pub use signal::Signal;
+pub use terminal::{Terminal, pseudo_terminal};
 pub use until::{until, until_async};

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::process::{Finished, Process};
-use crate::{binary_path, example_path};
+use crate::{Terminal, binary_path, example_path};
 
 /// A program to run as a child process; a recipe that may be used many times.
 ///
@@ -83,6 +83,16 @@ impl Program {
     #[must_use]
     pub fn spawn(&self) -> Process {
         Process::spawn(self)
+    }
+
+    /// Starts the program at a terminal of its own, 100 columns wide and 30 lines high.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[must_use]
+    pub fn spawn_at_terminal(&self) -> Terminal {
+        Terminal::spawn(self)
     }
 
     /// Runs the program to its end.

@@ -116,7 +116,7 @@ fn order_approval_asks_one_person_or_two() {
         let twice = orders.call(&["approve", "order-1004", "--by", "ann"]).expect_code(5);
         assert!(twice.stderr.contains("E_VOTED"), "{}", twice.stderr);
         orders.work();
-        let open = orders.take(&["gates"]);
+        let open = orders.take(&["runs", "show", "order-1004"]);
         assert!(open.contains(r#"must say the same: {"approve":true} by ann"#), "{open}");
         let keys = orders.take(&["gates", "new-key", "2026"]);
         fs::write(world.scratch().file("link.keys"), keys).unwrap();
@@ -255,7 +255,7 @@ fn deploy_train_is_driven_by_the_commands_that_it_prints() {
                 "--allow-unknown",
             ]);
             train.work();
-            let open = train.take(&["gates"]);
+            let open = train.take(&["runs", "show", release]);
             if say == "reject" {
                 let reject = line_with(&open, &["reject", "--comment WHY"]);
                 drop(train.typed(reject, &[("WHY", "Friday")]).expect_code(0));
@@ -263,7 +263,7 @@ fn deploy_train_is_driven_by_the_commands_that_it_prints() {
                 let approve = line_with(&open, &[&format!("approve {release}")]);
                 drop(train.typed(approve, &[]).expect_code(0));
                 train.work();
-                let open = train.take(&["gates"]);
+                let open = train.take(&["runs", "show", release]);
                 drop(train.typed(line_with(&open, &["--answer", say]), &[]).expect_code(0));
             }
             train.work();
@@ -304,7 +304,7 @@ fn an_edit_that_nobody_filled_in_changes_nothing() {
     let input = r#"{"day":"2026-12-02","yesterday":{"rows":4,"cents":61300}}"#;
     etl.take(&["enqueue", "sales", "--run", "r", "--input", input, "--allow-unknown"]);
     etl.work();
-    let open = etl.take(&["gates"]);
+    let open = etl.take(&["runs", "show", "r"]);
     let edit = line_with(&open, &[r#"{"choice":"edit","set":{"exclude":VALUE}}"#]);
     let refused = etl.typed(edit, &[]).expect_code(3);
     assert!(refused.stderr.contains("E_JSON"), "{}", refused.stderr);

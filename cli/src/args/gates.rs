@@ -1,12 +1,89 @@
-//! The arguments of `gates`: signed links to questions.
+//! The arguments of `gates`: the list of open questions, and signed links to them.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
-/// What to do with one question.
+/// Which open questions.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Conditions")]
+pub(crate) struct Which {
+    /// Of runs of this graph
+    #[arg(long, value_name = "G")]
+    pub(crate) graph: Option<String>,
+    /// That ask this person, or nobody in particular
+    #[arg(long, value_name = "A")]
+    pub(crate) assignee: Option<String>,
+    /// Of runs with this tag
+    #[arg(long, value_name = "K=V")]
+    pub(crate) tag: Option<String>,
+    /// Open for longer than this, such as 48h
+    #[arg(long, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) older_than: Option<String>,
+}
+
+/// In which order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sort {
+    /// Oldest first
+    #[default]
+    Age,
+    /// Soonest deadline first
+    Deadline,
+}
+
+/// A page of open questions.
+#[derive(Debug, Args)]
+pub(crate) struct Inbox {
+    /// Which.
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// That ask this group; with --assignee: that ask them or the group. May be given several times
+    #[arg(long, value_name = "NAME", help_heading = "Conditions")]
+    pub(crate) group: Vec<String>,
+    /// By age, oldest first, or by deadline, soonest first
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, help_heading = "Page")]
+    pub(crate) sort: Sort,
+    /// So many at most [default: 50]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Page")]
+    pub(crate) limit: Option<String>,
+    /// Go on after this cursor
+    #[arg(long, value_name = "CURSOR", help_heading = "Page")]
+    pub(crate) after: Option<String>,
+}
+
+/// What to watch.
+#[derive(Debug, Args)]
+pub(crate) struct Watch {
+    /// Which.
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// That ask this group; with --assignee: that ask them or the group. May be given several times
+    #[arg(long, value_name = "NAME", help_heading = "Conditions")]
+    pub(crate) group: Vec<String>,
+}
+
+/// What to go through.
+#[derive(Debug, Args)]
+pub(crate) struct Pick {
+    /// Which.
+    #[command(flatten)]
+    pub(crate) which: Which,
+    /// A group that you speak for: only what asks one of these groups. May be given several times
+    #[arg(long, value_name = "NAME", help_heading = "Conditions")]
+    pub(crate) group: Vec<String>,
+    /// Who answers [default: the user of the system]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) by: Option<String>,
+}
+
+/// What to do with open questions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GatesCommand {
+    /// Show open questions and what becomes of them, as it happens
+    Watch(Watch),
+    /// Go through open questions with single keys
+    Pick(Pick),
     /// Make a signed link that answers one question once
     Link(MakeLink),
     /// Answer with a signed link

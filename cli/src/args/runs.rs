@@ -1,6 +1,8 @@
 //! The options of `runs`, `signal`, `approve` and `reject`.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+
+use crate::args::gates::Which;
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
@@ -217,10 +219,9 @@ pub(crate) struct Edit {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// The run
-    #[arg(required_unless_present = "session")]
     pub(crate) run: Option<String>,
     /// The active run of this session, in place of a run
-    #[arg(long, value_name = "S", conflicts_with = "run")]
+    #[arg(long, value_name = "S")]
     pub(crate) session: Option<String>,
     /// The question by its id
     #[arg(long, value_name = "ID", conflicts_with = "gate")]
@@ -247,6 +248,7 @@ pub(crate) struct Target {
 
 /// An answer.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("whom").required(true).args(["run", "session"]))]
 pub(crate) struct Signal {
     /// To which question.
     #[command(flatten)]
@@ -258,8 +260,21 @@ pub(crate) struct Signal {
 
 /// A yes or a no.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("whom").required(true).args(["run", "session", "all_matching"]))]
 pub(crate) struct Decision {
     /// To which question.
     #[command(flatten)]
     pub(crate) target: Target,
+    /// All open questions that fit the conditions, in place of a run; --group is one of these too
+    #[arg(long, conflicts_with_all = ["interrupt", "gate", "key", "args_hash"])]
+    pub(crate) all_matching: bool,
+    /// Only list the questions that would be answered
+    #[arg(long, requires = "all_matching")]
+    pub(crate) dry_run: bool,
+    /// Answer without asking
+    #[arg(long, requires = "all_matching", conflicts_with = "dry_run")]
+    pub(crate) yes: bool,
+    /// Which, with --all-matching.
+    #[command(flatten)]
+    pub(crate) which: Which,
 }

@@ -5,8 +5,9 @@ use holdpoint_producer::{SignalOptions, SignalOutcome, Signalled};
 
 use crate::{
     args::runs::{Decision, Signal, Target},
+    commands::{decide, inbox::Conditions},
     context::{Context, run_id},
-    failure::Stop,
+    failure::{Failure, Stop},
     input,
     place::Access,
 };
@@ -28,6 +29,13 @@ pub(crate) async fn decide(
     args: &Decision,
     is_approval: bool,
 ) -> Result<(), Stop> {
+    if args.all_matching {
+        return decide::all(context, args, is_approval).await;
+    }
+    if !Conditions::new(&args.which, &[])?.is_empty() {
+        let text = "conditions go with --all-matching, not with the name of a run";
+        return Err(Failure::usage("all_matching", text).into());
+    }
     let options = options(&args.target)?;
     let options = if is_approval { options.approve() } else { options.reject() };
     send(context, options).await

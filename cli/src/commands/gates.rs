@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use holdpoint_graph::{GraphId, InterruptId, limits, printable};
-use holdpoint_producer::{GateFilter, LinkKeys, LinkOptions};
+use holdpoint_graph::{InterruptId, limits, printable};
+use holdpoint_producer::{LinkKeys, LinkOptions};
 use serde_json::json;
 
 use crate::{
@@ -11,12 +11,11 @@ use crate::{
         Gates,
         gates::{GatesCommand, MakeLink, Redeem},
     },
-    commands::{answer::human, runs::next_page},
-    context::{Context, duration, page_size, run_id},
+    commands::{answer::human, inbox, pick, watch},
+    context::{Context, duration, run_id},
     failure::{Failure, Stop},
     input,
     place::Access,
-    show,
 };
 
 /// The keys' file is small; a larger one is another file.
@@ -25,7 +24,9 @@ const KEYS_BYTES_MAX: u64 = 64 * 1024;
 /// Lists questions, or does something with one.
 pub(crate) async fn run(context: &Context, args: &Gates) -> Result<(), Stop> {
     match &args.command {
-        None => list(context, args).await,
+        None => inbox::list(context, &args.inbox).await,
+        Some(GatesCommand::Watch(args)) => watch::run(context, args).await,
+        Some(GatesCommand::Pick(args)) => pick::run(context, args).await,
         Some(GatesCommand::Link(args)) => link(context, args).await,
         Some(GatesCommand::Redeem(args)) => redeem(context, args).await,
         Some(GatesCommand::NewKey { id }) => {
@@ -83,26 +84,4 @@ fn keys(path: &Path) -> Result<LinkKeys, Stop> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| no(error.to_string()))?;
     Ok(LinkKeys::parse(&text)?)
-}
-
-/// Lists them, oldest first.
-async fn list(context: &Context, args: &Gates) -> Result<(), Stop> {
-    let filter = GateFilter {
-        graph: args.graph.as_ref().map(GraphId::new).transpose()?,
-        assignee: args.assignee.clone(),
-    };
-    let limit = page_size(args.limit.as_ref())?;
-    let producer = context.producer(Access::Existing).await?;
-    let page = producer.gates(&filter, args.after.as_deref(), limit).await?;
-    for row in &page.rows {
-        context.out.show(row, || {
-            let run = context.out.paint.bold(row.run.as_str());
-            let question = show::question(row.run.as_str(), &row.open, context);
-            format!("{run}  {}\n{question}", row.graph)
-        })?;
-    }
-    if page.rows.is_empty() {
-        context.out.hint("no open questions");
-    }
-    next_page(context, page.next.as_ref())
 }

@@ -2,6 +2,7 @@
 
 mod control;
 mod enqueue;
+mod fate;
 mod fork;
 mod link;
 mod look;
