@@ -75,11 +75,9 @@ fn edits(bug: Planted) -> &'static [Edit] {
             "for i = 13, #ARGV, 1000 do",
             "for i = #ARGV > 13 and 14 or 13, #ARGV, 1000 do",
         )],
-        Planted::AnswerUnbound => &[(
-            "signal",
-            "if ARGV[5] ~= '' and ARGV[5] ~= found[2] then return {'H', found[2]} end",
-            "",
-        )],
+        Planted::AnswerUnbound => {
+            &[("signal", "if args ~= '' and args ~= found[2] then return {'H', found[2]} end", "")]
+        }
         // Elsewhere: in the other store, and in the worker.
         Planted::EarlyAcknowledgement | Planted::NoRenewalInDrain => &[],
     }
