@@ -6,8 +6,9 @@
 use std::{fmt, time::Duration};
 
 use holdpoint_graph::{
-    Code, ENVELOPE_VERSION, Memory, OnStale, Refusal, json, limits::PAYLOAD_BYTES_MAX, nearest,
-    printable, shown,
+    Code, ENVELOPE_VERSION, Memory, OnStale, Refusal, json,
+    limits::{ANSWER_BYTES_MAX, PAYLOAD_BYTES_MAX},
+    nearest, printable, shown,
 };
 use holdpoint_storage::IfBusy;
 use serde::{
@@ -79,6 +80,28 @@ pub fn parse_item(text: &[u8]) -> Result<RunRequest, Refusal> {
         return Err(Refusal::new(Code::Type, "graph", "is missing, a text was expected"));
     }
     Ok(request)
+}
+
+/// Reads several answers: a JSON object of answers by the ids of their questions.
+///
+/// ```
+/// let answers = holdpoint_producer::parse_answers(br#"{"id-1": {"approve": true}, "id-2": 7}"#);
+/// assert_eq!(answers.unwrap()[1], ("id-2".to_owned(), 7.into()));
+/// ```
+///
+/// # Errors
+/// `E_BODY_EMPTY`, `E_JSON`, `E_TYPE`, `E_DUP_KEY`, and what an answer itself is refused with.
+pub fn parse_answers(text: &[u8]) -> Result<Vec<(String, Value)>, Refusal> {
+    const FIELD: &str = "answers";
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Err(Refusal::new(Code::BodyEmpty, FIELD, "is empty, JSON was expected"));
+    }
+    let answer = |(id, raw): (String, Box<RawValue>)| {
+        let answer = json::parse(raw.get().as_bytes(), ANSWER_BYTES_MAX);
+        let within = |refusal: Refusal| refusal.within(&format!("{FIELD}.{}", printable(&id, 80)));
+        Ok((id.clone(), answer.map_err(within)?))
+    };
+    fields_of(text, FIELD)?.into_iter().map(answer).collect()
 }
 
 /// The fields of an object, each as its text; none may stand twice.
@@ -309,6 +332,24 @@ mod tests {
         check(r#"{"graph":"g","at":"2026-10-25T00:30:00Z","memory":"all"}"#, Ok(()));
         check(r#"{"graph":"g","expires_at":"2026-10-25T00:30:00Z"}"#, Ok(()));
         check(r#"{"graph":"g","deadline_at":"2026-10-25T00:30:00Z"}"#, Ok(()));
+    }
+
+    #[test]
+    fn answers_are_read_by_question_and_none_twice() {
+        let check = |text: &str, expect: Result<usize, (&str, &str)>| {
+            let got = parse_answers(text.as_bytes()).map(|answers| answers.len());
+            let got = got.as_ref().map_err(|refusal| (refusal.code().as_str(), refusal.field()));
+            assert_eq!(got, expect.as_ref().map_err(|fault| *fault), "{text}");
+        };
+        check(r#"{"a": null, "b": {"approve": true}}"#, Ok(2));
+        check("{}", Ok(0));
+        check(" ", Err(("E_BODY_EMPTY", "answers")));
+        check("[1]", Err(("E_TYPE", "answers")));
+        check("{", Err(("E_JSON", "answers")));
+        check(r#"{"a": 1, "a": 2}"#, Err(("E_DUP_KEY", "answers.a")));
+        check(r#"{"a": 1, "b": 1e999}"#, Err(("E_NUMBER", "answers.b")));
+        let long = format!(r#"{{"a": "{}"}}"#, "x".repeat(ANSWER_BYTES_MAX));
+        check(&long, Err(("E_TOO_LARGE", "answers.a")));
     }
 
     #[test]
