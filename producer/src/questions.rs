@@ -54,6 +54,19 @@ impl Producer {
         }
     }
 
+    /// An edit that the run could not take is refused while somebody is there to hear it.
+    pub(crate) async fn check_edit(
+        &self,
+        run: &RunId,
+        asked: &Interrupt,
+        answer: &Answer,
+    ) -> Result<(), ProducerError> {
+        if asked.is_edit(answer) {
+            asked.edit(&self.newest(run).await?.1, answer)?;
+        }
+        Ok(())
+    }
+
     /// The decision on a question, and whether it was ever open.
     pub(crate) async fn decision(
         &self,

@@ -203,6 +203,7 @@ impl Producer {
                 let ballot = match &one.asked {
                     Some(asked) => {
                         asked.check(&answer)?;
+                        self.check_edit(run, asked, &answer).await?;
                         asked.ballot(&answer)
                     }
                     None => None,
