@@ -60,6 +60,8 @@ pub use holdpoint_executor::{
     RunStream, Runner, RunnerError, SingleGraphResolver, SpanId, SpanKind, StreamEvent, StreamItem,
     Tracer,
 };
+#[cfg(feature = "schemars")]
+pub use holdpoint_graph::schemars;
 pub use holdpoint_graph::{
     Answer, Answered, AppendReducer, BoxFuture, Budget, Code, CompiledGraph, Drawing, END, Edge,
     EdgeCondition, Effect, Event, Fingerprint, FunctionalError, Gate, GraphFault, GraphFaults,

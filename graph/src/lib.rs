@@ -65,6 +65,9 @@ pub use reducer::{
 };
 pub use refusal::{Code, Refusal, clip_error, printable, shown};
 pub use route::{Answered, Edge, EdgeCondition, Send};
+/// The crate behind [`Question::schema_of`], for `#[schemars(crate = "…")]` beside a derive.
+#[cfg(feature = "schemars")]
+pub use schemars;
 pub use state::State;
 pub use update::{IntoUpdate, Update};
 pub use view::{KeyMapping, KeyView};
