@@ -1,6 +1,5 @@
 //! Answers as a type of the user's: what does not fit is refused with its path, and what does is
 //! read back as it was meant.
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use std::sync::Arc;
 

@@ -303,7 +303,9 @@ impl Runner {
         let time = Arc::new(StoreTime::new(Arc::clone(&self.clock), now_ms));
         let lease = claimed.lease.clone();
         let executor = self.executor();
-        let work = executor.execute(Claimed { run: claimed, control: control.clone(), time });
+        // On the heap: it would be a large part of the future of everybody who runs something.
+        let work =
+            Box::pin(executor.execute(Claimed { run: claimed, control: control.clone(), time }));
         let keep = keep_lease(Arc::clone(&self.store), lease, control, self.config, &self.clock);
         let outcome = tokio::select! {
             outcome = work => outcome,

@@ -168,7 +168,7 @@ pub(crate) fn in_words(resource: Resource, amount: u64) -> String {
     match resource {
         Resource::Steps if amount == 1 => "1 step".to_owned(),
         Resource::Steps => format!("{amount} steps"),
-        Resource::Time if amount % 1_000 == 0 => format!("{} s", amount / 1_000),
+        Resource::Time if amount.is_multiple_of(1_000) => format!("{} s", amount / 1_000),
         Resource::Time => format!("{amount} ms"),
     }
 }

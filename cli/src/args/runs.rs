@@ -255,7 +255,11 @@ pub(crate) struct Signal {
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) answer: Option<String>,
     /// Several answers, all or none: a JSON object by the ids of the questions, @FILE, or -
-    #[arg(long, value_name = "JSON", conflicts_with_all = ["answer", "interrupt", "gate", "args_hash"])]
+    #[arg(
+        long,
+        value_name = "JSON",
+        conflicts_with_all = ["answer", "interrupt", "gate", "args_hash"]
+    )]
     pub(crate) answers: Option<String>,
 }
 
