@@ -60,14 +60,16 @@ pub use holdpoint_executor::{
     RunStream, Runner, RunnerError, SingleGraphResolver, SpanId, SpanKind, StreamEvent, StreamItem,
     Tracer,
 };
+#[cfg(feature = "schemars")]
+pub use holdpoint_graph::schemars;
 pub use holdpoint_graph::{
-    Answer, Answered, AppendReducer, BoxFuture, Code, CompiledGraph, Drawing, END, Edge,
+    Answer, Answered, AppendReducer, BoxFuture, Budget, Code, CompiledGraph, Drawing, END, Edge,
     EdgeCondition, Effect, Event, Fingerprint, FunctionalError, Gate, GraphFault, GraphFaults,
     GraphId, Interrupt, InterruptId, InterruptKind, IntoUpdate, KeyMapping, Memory,
     MergeMapReducer, Namespace, NodeContext, NodeError, NodeOptions, OnStale, Progress, Question,
-    QueueId, Reducer, ReducerFunc, Refusal, ReplaceReducer, RetryPolicy, RunId, RunPayload,
-    RunStatus, START, Send, SessionId, State, StateGraph, StateSchema, Update, WorkerId, fan_out,
-    merge_all, register_entrypoint, register_task, task_graph,
+    QueueId, Reducer, ReducerFunc, Refusal, ReplaceReducer, Resource, RetryPolicy, RunId,
+    RunPayload, RunStatus, START, Send, SessionId, State, StateGraph, StateSchema, Update,
+    WorkerId, fan_out, merge_all, register_entrypoint, register_task, task_graph,
 };
 pub use holdpoint_producer::{
     AuditAct, AuditFault, AuditRow, AuditVerdict, CancelOutcome, Decision, EventView, Fate, Follow,

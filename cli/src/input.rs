@@ -22,6 +22,12 @@ const BATCH_BYTES_MAX: usize = 256 * 1_024 * 1_024;
 /// # Errors
 /// Usage for a file that cannot be read, else the codes of [`json::parse`] under `field`.
 pub(crate) fn json_argument(field: &str, text: &str, bytes_max: usize) -> Result<Value, Stop> {
+    let bytes = text_argument(field, text, bytes_max)?;
+    json::parse(&bytes, bytes_max).map_err(|refusal| refusal.within(field).into())
+}
+
+/// The text of an argument that may be in a file (`@FILE`) or come from stdin (`-`).
+pub(crate) fn text_argument(field: &str, text: &str, bytes_max: usize) -> Result<Vec<u8>, Stop> {
     let bytes = match text.strip_prefix('@') {
         Some(path) => read_file(field, path, bytes_max)?,
         None if text == "-" => read_up_to(field, "stdin", stdin().lock(), bytes_max)?,
@@ -30,7 +36,7 @@ pub(crate) fn json_argument(field: &str, text: &str, bytes_max: usize) -> Result
     if bytes.len() > bytes_max {
         return Err(too_large(field, bytes_max).into());
     }
-    json::parse(&bytes, bytes_max).map_err(|refusal| refusal.within(field).into())
+    Ok(bytes)
 }
 
 /// The lines of a batch, with their numbers from 1; empty ones are skipped. A line may be one

@@ -73,6 +73,7 @@ impl Live {
             | Event::NodeSlept { .. }
             | Event::NodeRouted { .. }
             | Event::BranchJoined { .. }
+            | Event::TimeUsed { .. }
             | Event::StateEdited { .. }
             | Event::RunParked { .. }
             | Event::RunRescheduled { .. }

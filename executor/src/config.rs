@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
-use holdpoint_graph::limits::STEPS_MAX_DEFAULT;
+use holdpoint_graph::{Budget, limits::STEPS_MAX_DEFAULT};
 
 /// The settings of an executor. Every field has a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExecutorConfig {
     /// The most distinct tasks of a run that asks for no limit of its own. Default 1,000.
     pub max_steps: u64,
+    /// What a run that names no budget may use up before a person is asked. Default: anything.
+    pub budget: Budget,
     /// The longest that one attempt of a node may take. Default 5 min.
     pub node_timeout: Duration,
     /// How long a lease is. Default 10 s.
@@ -31,6 +33,7 @@ impl Default for ExecutorConfig {
     fn default() -> Self {
         Self {
             max_steps: STEPS_MAX_DEFAULT,
+            budget: Budget::default(),
             node_timeout: Duration::from_secs(300),
             lease: Duration::from_secs(10),
             margin: Duration::from_secs(2),

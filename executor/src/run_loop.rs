@@ -8,6 +8,7 @@
 //! Only the loop changes the progress and only it writes; a node starts after everything before
 //! it is durable.
 
+mod budget;
 mod decide;
 mod inbox;
 mod nodes;
@@ -15,7 +16,9 @@ mod nodes;
 use std::{collections::HashMap, sync::Arc};
 
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use holdpoint_graph::{BoxFuture, Engine, Event, Progress, RunId, SessionId, TaskRef};
+use holdpoint_graph::{
+    BoxFuture, Engine, Event, Outcome as Decided, Progress, Reason, RunId, SessionId, TaskRef,
+};
 use holdpoint_storage::{Disposition, InboxEntry};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -47,6 +50,8 @@ pub(crate) struct RunLoop {
     commands: (mpsc::Sender<Box<Command>>, mpsc::Receiver<Box<Command>>),
     told: watch::Receiver<Told>,
     inbox_seen: u64,
+    /// Up to when the time of a run with a budget of time is counted.
+    counted_to_ms: i64,
 }
 
 /// What does not change while the run executes.
@@ -55,6 +60,7 @@ pub(crate) struct Facts {
     pub(crate) session: Option<SessionId>,
     pub(crate) epoch: u64,
     pub(crate) nonce: String,
+    pub(crate) claimed_at_ms: i64,
     pub(crate) deadline_ms: Option<i64>,
     pub(crate) config: ExecutorConfig,
     pub(crate) control: Control,
@@ -68,6 +74,25 @@ struct Running {
     task: TaskRef,
     dropped: CancellationToken,
     span: Option<SpanId>,
+}
+
+/// How an answer ends the whole run.
+pub(super) enum Ends {
+    Cancelled,
+    Failed(Reason),
+}
+
+impl Ends {
+    /// How an event ends the run, when it is an answer that does.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        match event {
+            Event::InterruptAnswered { outcome: Decided::Cancelled, .. } => Some(Self::Cancelled),
+            Event::InterruptAnswered { outcome: Decided::Stopped(reason), .. } => {
+                Some(Self::Failed(reason.clone()))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Whether the loop goes on.
@@ -92,6 +117,7 @@ impl RunLoop {
             commands: mpsc::channel(COMMANDS_MAX),
             told,
             inbox_seen: 0,
+            counted_to_ms: facts.claimed_at_ms,
             facts,
         }
     }
@@ -143,13 +169,15 @@ impl RunLoop {
             events.extend(self.engine.expire(&mut self.progress, now_ms));
             let (settled, conflict) = self.engine.settle(&mut self.progress, now_ms);
             events.extend(settled);
-            let is_cancelled = self.push_all(events);
+            let ends = self.push_all(events);
             if let Some(reason) = conflict {
                 return self.fail(reason).await;
             }
             let before = self.progress.seq();
-            if is_cancelled || self.take_inbox() {
-                return self.cancel("the answer to a stale run").await;
+            match ends.or_else(|| self.take_inbox()) {
+                Some(Ends::Cancelled) => return self.cancel("the answer to a stale run").await,
+                Some(Ends::Failed(reason)) => return self.fail(reason).await,
+                None => {}
             }
             if self.progress.seq() == before {
                 return Flow::Continue(());
@@ -157,19 +185,13 @@ impl RunLoop {
         }
     }
 
-    /// Adds applied events; says whether one of them cancels the run.
-    fn push_all(&mut self, events: Vec<Event>) -> bool {
-        let cancels = |event: &Event| match event {
-            Event::InterruptAnswered { outcome, .. } => {
-                *outcome == holdpoint_graph::Outcome::Cancelled
-            }
-            _ => false,
-        };
-        let is_cancelled = events.iter().any(cancels);
+    /// Adds applied events; says whether one of them ends the run.
+    fn push_all(&mut self, events: Vec<Event>) -> Option<Ends> {
+        let ends = events.iter().find_map(Ends::of);
         for event in events {
             self.journal.push(event);
         }
-        is_cancelled
+        ends
     }
 
     /// Waits for something to end or to be told, and takes all that is there.
@@ -213,6 +235,7 @@ impl RunLoop {
 
     /// Writes what is pending and goes on.
     async fn flush(&mut self) -> Flow {
+        self.count_time();
         match self.journal.commit(&self.progress, Disposition::Continue).await {
             Written::Done { inbox, .. } => {
                 self.inbox = inbox;

@@ -104,10 +104,12 @@ impl Runner {
         self.go_on(run).await
     }
 
-    /// Answers a question of the session's run and goes on with it.
+    /// Answers a question of the session's run and goes on with it. When the question needs
+    /// several people, the answer is a vote.
     ///
     /// # Errors
-    /// As [`Runner::resume`], and [`RunnerError::NotAnswered`].
+    /// As [`Runner::resume`]; [`RunnerError::Refused`] when the answer does not fit the question,
+    /// and [`RunnerError::NotAnswered`].
     pub async fn resume_with(
         self,
         session: SessionId,
@@ -126,12 +128,19 @@ impl Runner {
             from: Some("runner".to_owned()),
             request: request.to_string(),
         };
+        let (progress, given) = (self.progress(&run).await?, record.to_answer());
+        let mut ballot = None;
+        if let Some(asked) = progress.question(&interrupt) {
+            asked.check(&given)?;
+            asked.edit(&progress, &given)?;
+            ballot = asked.ballot(&given);
+        }
         let request = SignalRequest {
             run: run.clone(),
             request,
             address: Address::Interrupt(interrupt),
             args_hash: None,
-            ballot: None,
+            ballot,
             record: record.encode(),
         };
         match self.store.signal(&request).await? {
@@ -303,7 +312,9 @@ impl Runner {
         let time = Arc::new(StoreTime::new(Arc::clone(&self.clock), now_ms));
         let lease = claimed.lease.clone();
         let executor = self.executor();
-        let work = executor.execute(Claimed { run: claimed, control: control.clone(), time });
+        // On the heap: it would be a large part of the future of everybody who runs something.
+        let work =
+            Box::pin(executor.execute(Claimed { run: claimed, control: control.clone(), time }));
         let keep = keep_lease(Arc::clone(&self.store), lease, control, self.config, &self.clock);
         let outcome = tokio::select! {
             outcome = work => outcome,

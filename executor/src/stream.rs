@@ -155,6 +155,7 @@ fn views(run: &RunId, record: &Record) -> Vec<StreamEvent> {
         | Event::InterruptAnswered { .. }
         | Event::VoteCast { .. }
         | Event::InterruptReminded { .. }
+        | Event::TimeUsed { .. }
         | Event::StateEdited { .. }
         | Event::Migrated { .. }
         | Event::RunParked { .. }

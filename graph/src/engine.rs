@@ -14,7 +14,7 @@ mod routing;
 pub use self::{answers::AnswerFault, next::Next};
 use crate::{
     Beginning, CompiledGraph, Effect, Event, Failure, GraphId, NodeError, Patch, Progress, Reason,
-    Routing, RunId, State, TaskRef, TaskStatus, Update,
+    Routing, RunId, RunLimits, State, TaskRef, TaskStatus, Update,
 };
 
 /// A compiled graph and the run it moves.
@@ -50,17 +50,19 @@ impl Engine {
     /// # Panics
     /// When a reducer function of the caller's panics.
     #[must_use]
-    pub fn start(&self, base: &State, input: State, max_steps: u64) -> Event {
+    pub fn start(&self, base: &State, input: State, limits: impl Into<RunLimits>) -> Event {
         let state = self.graph.schema().apply_update(base, input);
         let entry = self.graph.entry().to_owned();
-        self.started(Beginning::Entry { state, entry }, max_steps)
+        self.started(Beginning::Entry { state, entry }, limits)
     }
 
     /// The first event of a run with any beginning.
     #[must_use]
-    pub fn started(&self, begin: Beginning, max_steps: u64) -> Event {
+    pub fn started(&self, begin: Beginning, limits: impl Into<RunLimits>) -> Event {
         let graph: GraphId = self.graph.id().clone();
-        Event::RunStarted { graph, fingerprint: self.graph.fingerprint().clone(), max_steps, begin }
+        let fingerprint = self.graph.fingerprint().clone();
+        let RunLimits { max_steps, budget } = limits.into();
+        Event::RunStarted { graph, fingerprint, max_steps, budget, begin }
     }
 
     /// Takes what a node returned: its patches, and where the run goes on.

@@ -4,6 +4,7 @@
 //! executor drives the [`Engine`], stores keep its [`Event`]s, and everybody folds them into a
 //! [`Progress`].
 
+mod budget;
 mod builder;
 mod compile;
 mod compiled;
@@ -33,6 +34,7 @@ mod view;
 
 use std::any::Any;
 
+pub use budget::{Budget, Resource, RunLimits};
 pub use builder::StateGraph;
 pub use compiled::CompiledGraph;
 pub use context::{Host, NodeContext, StepStart, TaskInfo};
@@ -63,6 +65,9 @@ pub use reducer::{
 };
 pub use refusal::{Code, Refusal, clip_error, printable, shown};
 pub use route::{Answered, Edge, EdgeCondition, Send};
+/// The crate behind [`Question::schema_of`], for `#[schemars(crate = "…")]` beside a derive.
+#[cfg(feature = "schemars")]
+pub use schemars;
 pub use state::State;
 pub use update::{IntoUpdate, Update};
 pub use view::{KeyMapping, KeyView};

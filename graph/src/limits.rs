@@ -54,6 +54,8 @@ pub const QUEUE_DEPTH_MAX: u64 = 1_000_000;
 pub const PAGE_MAX: usize = 200;
 /// Requests of answers that a run remembers, so that a late copy of one answers nothing again.
 pub const REQUESTS_KEPT: usize = 64;
+/// Answers of one call: so many that a run remembers the request of each.
+pub const ANSWERS_MAX: usize = REQUESTS_KEPT;
 /// A snapshot is written when the journal since the last one exceeds this multiple of its size ...
 pub const SNAPSHOT_FACTOR: usize = 2;
 /// ... plus this many bytes, so that short runs never write one.

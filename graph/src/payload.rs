@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Code, Patch, Progress, Refusal, State, event::Origin};
+use crate::{Budget, Code, Patch, Progress, Refusal, State, event::Origin};
 
 /// The version of the envelope that this program writes; it reads this one only.
 pub const ENVELOPE_VERSION: u32 = 1;
@@ -38,6 +38,9 @@ pub struct RunPayload {
     /// The most distinct tasks of the run's life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u64>,
+    /// What the run may use up before a person is asked; nothing: what the worker says.
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    pub budget: Budget,
     /// After so many ms without a move the plan is stale; none: 24 h.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale_after_ms: Option<i64>,
@@ -123,6 +126,7 @@ impl RunPayload {
             checkpoint: None,
             memory: Memory::All,
             max_steps: None,
+            budget: Budget::default(),
             stale_after_ms: None,
             on_stale: OnStale::Ask,
         }

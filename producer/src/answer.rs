@@ -3,7 +3,7 @@
 use holdpoint_graph::{
     Code, InterruptId, Refusal, json,
     limits::{ANSWER_BYTES_MAX, COMMENT_BYTES_MAX},
-    shown,
+    printable, shown,
 };
 use holdpoint_storage::Address;
 use serde_json::{Value, json};
@@ -141,6 +141,25 @@ impl SignalOptions {
         self
     }
 
+    /// One for each of these answers, by the ids of their questions, and like this one otherwise:
+    /// for [`Producer::signal_all`](crate::Producer::signal_all).
+    ///
+    /// ```
+    /// use holdpoint_producer::SignalOptions;
+    /// use serde_json::json;
+    ///
+    /// let answers = [("id-1", json!({ "approve": true })), ("id-2", json!("blue"))];
+    /// let signals = SignalOptions::run("order-7").by("ann").each(answers);
+    /// assert_eq!(signals.len(), 2);
+    /// ```
+    pub fn each(
+        &self,
+        answers: impl IntoIterator<Item = (impl Into<String>, impl Into<Value>)>,
+    ) -> Vec<Self> {
+        let one = |(interrupt, answer)| self.clone().interrupt(interrupt).answer(answer);
+        answers.into_iter().map(one).collect()
+    }
+
     pub(crate) fn checked_answer(&self) -> Result<&Value, Refusal> {
         let missing =
             || Refusal::new(Code::Schema, "answer", "is missing, a JSON value was expected");
@@ -154,6 +173,15 @@ impl SignalOptions {
         }
         at_most("comment", self.comment.as_ref().map_or(0, String::len), COMMENT_BYTES_MAX)?;
         Ok(answer)
+    }
+
+    /// Whom the answer is for, in words.
+    pub(crate) fn to_whom(&self) -> String {
+        match &self.question {
+            Question::Only => "the only question".to_owned(),
+            Question::Interrupt(id) => printable(id, 80),
+            Question::Gate(gate) => format!("gate {}", printable(gate, 80)),
+        }
     }
 
     pub(crate) fn address(&self) -> Result<Address, Refusal> {

@@ -139,6 +139,7 @@ impl Attempts {
             | Event::InterruptAnswered { .. }
             | Event::VoteCast { .. }
             | Event::InterruptReminded { .. }
+            | Event::TimeUsed { .. }
             | Event::StateEdited { .. }
             | Event::Migrated { .. }
             | Event::Redriven { .. } => AttemptEnd::Running,

@@ -87,21 +87,38 @@ pub(crate) fn priority(priority: i64) -> Result<u8, Refusal> {
 
 /// Checks a step limit.
 pub(crate) fn steps(max_steps: u64) -> Result<u64, Refusal> {
+    number_of_steps("max_steps", max_steps)
+}
+
+pub(crate) fn budget_steps(steps: u64) -> Result<u64, Refusal> {
+    number_of_steps("budget_steps", steps)
+}
+
+fn number_of_steps(field: &str, steps: u64) -> Result<u64, Refusal> {
     let max = limits::STEPS_MAX;
-    if (1..=max).contains(&max_steps) {
-        return Ok(max_steps);
+    if (1..=max).contains(&steps) {
+        return Ok(steps);
     }
-    let message = format!("is {max_steps}, it must be 1 to {max}");
-    Err(Refusal::new(Code::Range, "max_steps", message))
+    let message = format!("is {steps}, it must be 1 to {max}");
+    Err(Refusal::new(Code::Range, field, message))
 }
 
 pub(crate) fn stale_after(after: Duration) -> Result<i64, Refusal> {
-    let (ms, max) = (millis(after), limits::DELAY_MS_MAX);
+    some_time("stale_after", after)
+}
+
+pub(crate) fn budget_time(time: Duration) -> Result<u64, Refusal> {
+    some_time("budget_time", time).map(i64::unsigned_abs)
+}
+
+/// A time of at least a ms, in ms.
+fn some_time(field: &str, time: Duration) -> Result<i64, Refusal> {
+    let (ms, max) = (millis(time), limits::DELAY_MS_MAX);
     if (1..=max).contains(&ms) {
         return Ok(ms);
     }
     let message = format!("is {ms} ms, it must be 1 to {max}");
-    Err(Refusal::new(Code::Range, "stale_after", message))
+    Err(Refusal::new(Code::Range, field, message))
 }
 
 pub(crate) fn tags(tags: &BTreeMap<String, String>) -> Result<Vec<String>, Refusal> {

@@ -6,8 +6,9 @@
 use std::{fmt, time::Duration};
 
 use holdpoint_graph::{
-    Code, ENVELOPE_VERSION, Memory, OnStale, Refusal, json, limits::PAYLOAD_BYTES_MAX, nearest,
-    printable, shown,
+    Code, ENVELOPE_VERSION, Memory, OnStale, Refusal, json,
+    limits::{ANSWER_BYTES_MAX, PAYLOAD_BYTES_MAX},
+    nearest, printable, shown,
 };
 use holdpoint_storage::IfBusy;
 use serde::{
@@ -18,7 +19,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{RunRequest, check::kind_of, parse_duration, parse_time};
 
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 24] = [
     "version",
     "graph",
     "input",
@@ -39,6 +40,8 @@ const FIELDS: [&str; 22] = [
     "if_busy",
     "tags",
     "max_steps",
+    "budget_steps",
+    "budget_time",
     "memory",
     "allow_unknown",
 ];
@@ -79,6 +82,28 @@ pub fn parse_item(text: &[u8]) -> Result<RunRequest, Refusal> {
         return Err(Refusal::new(Code::Type, "graph", "is missing, a text was expected"));
     }
     Ok(request)
+}
+
+/// Reads several answers: a JSON object of answers by the ids of their questions.
+///
+/// ```
+/// let answers = holdpoint_producer::parse_answers(br#"{"id-1": {"approve": true}, "id-2": 7}"#);
+/// assert_eq!(answers.unwrap()[1], ("id-2".to_owned(), 7.into()));
+/// ```
+///
+/// # Errors
+/// `E_BODY_EMPTY`, `E_JSON`, `E_TYPE`, `E_DUP_KEY`, and what an answer itself is refused with.
+pub fn parse_answers(text: &[u8]) -> Result<Vec<(String, Value)>, Refusal> {
+    const FIELD: &str = "answers";
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return Err(Refusal::new(Code::BodyEmpty, FIELD, "is empty, JSON was expected"));
+    }
+    let answer = |(id, raw): (String, Box<RawValue>)| {
+        let answer = json::parse(raw.get().as_bytes(), ANSWER_BYTES_MAX);
+        let within = |refusal: Refusal| refusal.within(&format!("{FIELD}.{}", printable(&id, 80)));
+        Ok((id.clone(), answer.map_err(within)?))
+    };
+    fields_of(text, FIELD)?.into_iter().map(answer).collect()
 }
 
 /// The fields of an object, each as its text; none may stand twice.
@@ -161,6 +186,8 @@ fn put(mut request: RunRequest, name: &str, raw: &RawValue) -> Result<RunRequest
             }
         }
         "max_steps" => request.max_steps = Some(count(name, &value()?)?),
+        "budget_steps" => request.budget_steps = Some(count(name, &value()?)?),
+        "budget_time" => request.budget_time = Some(duration()?),
         "memory" => request.memory = memory(value()?)?,
         "allow_unknown" => request.allow_unknown = flag(name, &value()?)?,
         _ => known(name)?,
@@ -270,89 +297,4 @@ fn no_word(field: &str, found: &str, words: &[&str]) -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(text: &str, expect: Result<(), (&str, &str)>) {
-        let got = parse_item(text.as_bytes()).and_then(|request| request.check(1_790_000_000_000));
-        let got = got.as_ref().map_err(|refusal| (refusal.code().as_str(), refusal.field()));
-        assert_eq!(got, expect.as_ref().map(|()| &()).map_err(|fault| *fault), "{text}");
-    }
-
-    #[test]
-    fn every_field_is_read() {
-        let text = r#"{"version": 1, "graph": "g", "input": {"n": 9007199254740993},
-            "session": "s", "run": "r", "key": "k", "request": "q", "queue": "fast",
-            "priority": 9, "delay": "5s", "expires_in": "1m", "deadline": "1h",
-            "stale_after": "2d", "on_stale": "resume", "if_busy": "reject",
-            "tags": {"team": "blue"}, "max_steps": 7, "memory": ["n"], "allow_unknown": true}"#;
-        let expect = RunRequest::new("g")
-            .input(serde_json::json!({ "n": 9_007_199_254_740_993_i64 }))
-            .session("s")
-            .run("r")
-            .key("k")
-            .request("q")
-            .queue("fast")
-            .priority(9)
-            .delay(Duration::from_secs(5))
-            .expires_in(Duration::from_secs(60))
-            .deadline_in(Duration::from_secs(3_600))
-            .stale_after(Duration::from_secs(2 * 86_400))
-            .on_stale(OnStale::Resume)
-            .if_busy(IfBusy::Reject)
-            .tag("team", "blue")
-            .max_steps(7)
-            .memory(Memory::Keys(vec!["n".to_owned()]))
-            .allow_unknown();
-        assert_eq!(parse_item(text.as_bytes()), Ok(expect));
-        check(r#"{"graph":"g","input":null,"session":null,"memory":"none"}"#, Ok(()));
-        check(r#"{"graph":"g","at":"2026-10-25T00:30:00Z","memory":"all"}"#, Ok(()));
-        check(r#"{"graph":"g","expires_at":"2026-10-25T00:30:00Z"}"#, Ok(()));
-        check(r#"{"graph":"g","deadline_at":"2026-10-25T00:30:00Z"}"#, Ok(()));
-    }
-
-    #[test]
-    fn what_is_not_understood_is_refused_by_name() {
-        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        let input = |value: &str| format!(r#"{{"graph":"g","input":{{"a":{value}}}}}"#);
-        check("", Err(("E_BODY_EMPTY", "")));
-        check("{", Err(("E_JSON", "")));
-        check("{} x", Err(("E_JSON", "")));
-        check("\u{feff}{}", Err(("E_JSON", "")));
-        check("[]", Err(("E_TYPE", "")));
-        check("7", Err(("E_TYPE", "")));
-        check("{}", Err(("E_TYPE", "graph")));
-        check(r#"{"graph":null}"#, Err(("E_TYPE", "graph")));
-        check(r#"{"graph":"g","graph":"g"}"#, Err(("E_DUP_KEY", "graph")));
-        check(r#"{"graph":"g","gr\u0061ph":"g"}"#, Err(("E_DUP_KEY", "graph")));
-        check(r#"{"graph":"g","tags":{"a":"1","a":"2"}}"#, Err(("E_DUP_KEY", "tags.a")));
-        check(r#"{"graph":"g","tag":{}}"#, Err(("E_UNKNOWN_FIELD", "tag")));
-        check(r#"{"graph":"g","priorty":null}"#, Err(("E_UNKNOWN_FIELD", "priorty")));
-        check(r#"{"graph":"g","version":2}"#, Err(("E_ENVELOPE_VERSION", "version")));
-        check(r#"{"graph":"g","version":0}"#, Err(("E_ENVELOPE_VERSION", "version")));
-        check(r#"{"graph":"g","version":"1"}"#, Err(("E_ENVELOPE_VERSION", "version")));
-        check(r#"{"graph":7}"#, Err(("E_TYPE", "graph")));
-        check(r#"{"graph":"g","input":[1]}"#, Err(("E_TYPE", "input")));
-        check(r#"{"graph":"g","session":["s"]}"#, Err(("E_TYPE", "session")));
-        check(r#"{"graph":"g","tags":["a=b"]}"#, Err(("E_TYPE", "tags")));
-        check(r#"{"graph":"g","tags":{"a":1}}"#, Err(("E_TYPE", "tags.a")));
-        check(r#"{"graph":"g","delay":5}"#, Err(("E_TYPE", "delay")));
-        check(r#"{"graph":"g","memory":{"keys":[]}}"#, Err(("E_TYPE", "memory")));
-        check(r#"{"graph":"g","max_steps":"7"}"#, Err(("E_TYPE", "max_steps")));
-        check(r#"{"graph":"g","allow_unknown":"yes"}"#, Err(("E_TYPE", "allow_unknown")));
-        check(r#"{"graph":"g","max_steps":1.5}"#, Err(("E_RANGE", "max_steps")));
-        check(r#"{"graph":"g","if_busy":"queue"}"#, Err(("E_RANGE", "if_busy")));
-        check(r#"{"graph":"g","on_stale":"fail"}"#, Err(("E_RANGE", "on_stale")));
-        check(r#"{"graph":"g","priority":"high"}"#, Err(("E_RANGE", "priority")));
-        check(r#"{"graph":"g","at":"2026-10-25T00:30:00"}"#, Err(("E_TIME", "at")));
-        check(r#"{"graph":"g","delay":"soon"}"#, Err(("E_DURATION", "delay")));
-        check(&input("18446744073709551616"), Err(("E_NUMBER", "input")));
-        check(&input("1e999"), Err(("E_NUMBER", "input")));
-        check(&input("NaN"), Err(("E_NUMBER", "")));
-        check(&input("\"\\ud800\""), Err(("E_JSON", "input")));
-        check(&input(&deep(63)), Ok(()));
-        check(&input(&deep(64)), Err(("E_DEPTH", "input")));
-        check(&input(&deep(100_000)), Err(("E_DEPTH", "input")));
-        check(&input(&format!("\"{}\"", "x".repeat(1 << 20))), Err(("E_TOO_LARGE", "")));
-    }
-}
+mod tests;

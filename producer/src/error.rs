@@ -181,6 +181,14 @@ pub enum ProducerError {
         /// The hash of what it is about.
         args_hash: String,
     },
+    /// One of several answers of a call is refused, so that none of them was taken.
+    #[error("none of the answers was taken, because of the one to {to}: {error}")]
+    OneOfSeveral {
+        /// The id of its question, or the name of its gate.
+        to: String,
+        /// Why that one is.
+        error: Box<ProducerError>,
+    },
     /// The run moved since the caller looked.
     #[error("the run {run} moved: its newest event is {}", number(*newest))]
     Moved {
@@ -241,6 +249,7 @@ impl ProducerError {
             Self::Ambiguous { .. } => Code::Ambiguous,
             Self::NoQuestion { .. } => Code::NoQuestion,
             Self::ArgsChanged { .. } => Code::ArgsChanged,
+            Self::OneOfSeveral { error, .. } => error.code(),
             Self::Moved { .. } => Code::Sequence,
             Self::NoCheckpoint { .. } => Code::NoCheckpoint,
         }
@@ -266,6 +275,7 @@ impl ProducerError {
             | Self::Ambiguous { .. }
             | Self::NoQuestion { .. } => "interrupt",
             Self::ArgsChanged { .. } => "args_hash",
+            Self::OneOfSeveral { error, .. } => error.field(),
             Self::Moved { .. } => "if_seq",
             Self::NoCheckpoint { .. } => "at",
         }
@@ -276,6 +286,7 @@ impl ProducerError {
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
+            Self::OneOfSeveral { error, .. } => error.is_retryable(),
             Self::UnknownOutcome { .. } | Self::QueueFull { .. } => true,
             Self::Refused(_)
             | Self::NotFound { .. }

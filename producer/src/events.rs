@@ -150,6 +150,7 @@ fn fields(event: &Event) -> Result<Map<String, Value>, serde_json::Error> {
         | Event::NodeSlept { .. }
         | Event::BranchJoined { .. }
         | Event::InterruptReminded { .. }
+        | Event::TimeUsed { .. }
         | Event::StateEdited { .. }
         | Event::RunParked { .. }
         | Event::RunRescheduled { .. }
@@ -253,6 +254,7 @@ const fn is_checkpoint(event: &Event) -> bool {
         | Event::Redriven { .. } => true,
         Event::Claimed { .. }
         | Event::WorkerLost { .. }
+        | Event::TimeUsed { .. }
         | Event::NodeStarted { .. }
         | Event::RunParked { .. }
         | Event::RunRescheduled { .. } => false,

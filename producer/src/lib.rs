@@ -2,6 +2,7 @@
 //! follow. Used by the command line and by programs alike; it starts no node.
 
 mod answer;
+mod answers;
 mod attempts;
 mod audit;
 mod check;
@@ -32,7 +33,7 @@ pub use audit::{AuditAct, AuditFault, AuditRow, AuditVerdict};
 pub use check::check_tag;
 pub use control::CancelOutcome;
 pub use enqueue::{BatchError, Receipt};
-pub use envelope::{parse_if_busy, parse_item, parse_on_stale};
+pub use envelope::{parse_answers, parse_if_busy, parse_item, parse_on_stale};
 pub use error::{Decision, ProducerError};
 pub use events::{CheckpointView, EventView, PartialView};
 pub use fate::Fate;

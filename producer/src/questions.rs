@@ -2,7 +2,7 @@
 //! that were given.
 
 use holdpoint_graph::{Answer, Event, Interrupt, InterruptId, RequestId, RunId, limits, nearest};
-use holdpoint_storage::{GraphRecord, OpenQuestion, RunHead, SignalRecord};
+use holdpoint_storage::{GraphRecord, InboxEntry, OpenQuestion, RunHead, SignalRecord};
 use serde_json::Value;
 
 use crate::{
@@ -52,6 +52,19 @@ impl Producer {
                 None => return Ok(open),
             }
         }
+    }
+
+    /// An edit that the run could not take is refused while somebody is there to hear it.
+    pub(crate) async fn check_edit(
+        &self,
+        run: &RunId,
+        asked: &Interrupt,
+        answer: &Answer,
+    ) -> Result<(), ProducerError> {
+        if asked.is_edit(answer) {
+            asked.edit(&self.newest(run).await?.1, answer)?;
+        }
+        Ok(())
     }
 
     /// The decision on a question, and whether it was ever open.
@@ -105,28 +118,30 @@ impl Producer {
         run: &RunId,
         record: &SignalRecord,
     ) -> Result<Option<Result<Signalled, ProducerError>>, ProducerError> {
-        let waits = self.waits_already(run, record).await?;
-        if waits.is_some() {
-            return Ok(waits);
+        let mut found = self.all_done_before(run, std::slice::from_ref(record)).await?;
+        Ok(found.pop().flatten())
+    }
+
+    /// The replies to those of several requests that the run has, in its inbox or its journal.
+    pub(crate) async fn all_done_before(
+        &self,
+        run: &RunId,
+        records: &[SignalRecord],
+    ) -> Result<Vec<Option<Result<Signalled, ProducerError>>>, ProducerError> {
+        let mut found = self.all_waiting(run, records).await?;
+        if found.iter().all(Option::is_some) {
+            return Ok(found);
         }
         let journal = self.journal(run).await?;
-        let taken = journal.records.into_iter().find_map(|taken| {
-            let (interrupt, answer, request, outcome) = match taken.event {
-                Event::InterruptAnswered { interrupt, answer, request, .. } => {
-                    (interrupt, answer, request, SignalOutcome::Delivered)
-                }
-                Event::VoteCast { interrupt, vote, request } => {
-                    (interrupt, vote, request, SignalOutcome::Voted)
-                }
-                _ => return None,
-            };
-            let Answer { value: answer, by, at_ms, comment, groups, from, args_hash: _ } = answer;
-            let first = SignalRecord { answer, by, at_ms, comment, groups, from, request };
-            (first.request == record.request).then_some((interrupt, first, outcome))
-        });
-        Ok(taken.map(|(interrupt, first, outcome)| {
-            repeated(run, Some(interrupt), &first, record, outcome)
-        }))
+        for (found, record) in found.iter_mut().zip(records) {
+            if found.is_none() {
+                *found = journal.records.iter().find_map(|taken| {
+                    let (interrupt, first, outcome) = taken_with(&taken.event, &record.request)?;
+                    Some(repeated(run, Some(interrupt), &first, record, outcome))
+                });
+            }
+        }
+        Ok(found)
     }
 
     /// The reply to a request that waits in the run's inbox.
@@ -135,20 +150,31 @@ impl Producer {
         run: &RunId,
         record: &SignalRecord,
     ) -> Result<Option<Result<Signalled, ProducerError>>, ProducerError> {
+        Ok(self.all_waiting(run, std::slice::from_ref(record)).await?.pop().flatten())
+    }
+
+    /// The replies to those of several requests that wait in the run's inbox.
+    pub(crate) async fn all_waiting(
+        &self,
+        run: &RunId,
+        records: &[SignalRecord],
+    ) -> Result<Vec<Option<Result<Signalled, ProducerError>>>, ProducerError> {
         let inbox = self.insist(None, || self.store().inbox(run)).await?;
-        let mine = inbox.iter().find_map(|entry| {
-            let first = SignalRecord::decode(&entry.record).ok()?;
-            (first.request == record.request).then_some((entry, first))
-        });
-        Ok(mine.map(|(entry, first)| {
+        let known = inbox
+            .iter()
+            .filter_map(|entry| Some((entry, SignalRecord::decode(&entry.record).ok()?)));
+        let known: Vec<(&InboxEntry, SignalRecord)> = known.collect();
+        let reply = |record: &SignalRecord| {
+            let (entry, first) = known.iter().find(|(_, first)| first.request == record.request)?;
             let (id, outcome) = match (entry.vote(), entry.key.strip_prefix('i')) {
                 (Some((id, _)), _) => (Some(id), SignalOutcome::Voted),
                 (None, Some(id)) => (Some(id), SignalOutcome::Delivered),
                 (None, None) => (None, SignalOutcome::Kept),
             };
             let interrupt = id.and_then(|id| InterruptId::new(id).ok());
-            repeated(run, interrupt, &first, record, outcome)
-        }))
+            Some(repeated(run, interrupt, first, record, outcome))
+        };
+        Ok(records.iter().map(reply).collect())
     }
 
     /// What is known of a gate that is not open, from the drawing of the run's graph; none when no
@@ -184,6 +210,26 @@ impl Producer {
         }
         Ok(None)
     }
+}
+
+/// The answer that a request brought, when the event is that it was taken.
+fn taken_with(event: &Event, by: &str) -> Option<(InterruptId, SignalRecord, SignalOutcome)> {
+    let (interrupt, answer, request, outcome) = match event {
+        Event::InterruptAnswered { interrupt, answer, request, .. } => {
+            (interrupt, answer, request, SignalOutcome::Delivered)
+        }
+        Event::VoteCast { interrupt, vote, request } => {
+            (interrupt, vote, request, SignalOutcome::Voted)
+        }
+        _ => return None,
+    };
+    if request != by {
+        return None;
+    }
+    let Answer { value: answer, by, at_ms, comment, groups, from, args_hash: _ } = answer.clone();
+    let request = request.clone();
+    let first = SignalRecord { answer, by, at_ms, comment, groups, from, request };
+    Some((interrupt.clone(), first, outcome))
 }
 
 /// The same request again: with the same answer it gets the same reply, else it is refused.

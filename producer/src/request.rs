@@ -6,13 +6,16 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use holdpoint_graph::{
-    Code, GraphId, KeyId, Memory, OnStale, QueueId, Refusal, RequestId, RunId, RunPayload,
+    Budget, Code, GraphId, KeyId, Memory, OnStale, QueueId, Refusal, RequestId, RunId, RunPayload,
     SessionId, State, limits,
 };
 use holdpoint_storage::{IfBusy, NewRun, Random, When, meaning_hash};
 use serde_json::{Value, json};
 
-use crate::check::{end_is_ahead, input, is_near, millis, priority, stale_after, steps, tags};
+use crate::check::{
+    budget_steps, budget_time, end_is_ahead, input, is_near, millis, priority, stale_after, steps,
+    tags,
+};
 
 /// A run to enqueue.
 ///
@@ -48,6 +51,8 @@ pub struct RunRequest {
     pub(crate) if_busy: IfBusy,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) max_steps: Option<u64>,
+    pub(crate) budget_steps: Option<u64>,
+    pub(crate) budget_time: Option<Duration>,
     pub(crate) memory: Memory,
     pub(crate) allow_unknown: bool,
 }
@@ -73,6 +78,8 @@ impl RunRequest {
             if_busy: IfBusy::default(),
             tags: BTreeMap::new(),
             max_steps: None,
+            budget_steps: None,
+            budget_time: None,
             memory: Memory::default(),
             allow_unknown: false,
         }
@@ -210,6 +217,22 @@ impl RunRequest {
         self
     }
 
+    /// So many distinct tasks, and a person is asked whether it goes on. Default: no budget.
+    #[must_use]
+    pub fn budget_steps(mut self, steps: u64) -> Self {
+        self.budget_steps = Some(steps);
+        self
+    }
+
+    /// So long in the hands of workers, and a person is asked whether it goes on: the time in
+    /// which it waits for an answer, a timer or a free worker does not count. What is under way
+    /// is not cut short. Default: no budget.
+    #[must_use]
+    pub fn budget_time(mut self, time: Duration) -> Self {
+        self.budget_time = Some(time);
+        self
+    }
+
     /// What it begins with of the session's last state. Default: all.
     #[must_use]
     pub fn memory(mut self, memory: Memory) -> Self {
@@ -282,11 +305,16 @@ impl RunRequest {
     fn payload(&self) -> Result<RunPayload, Refusal> {
         let initial = input(&self.input)?;
         let max_steps = self.max_steps.map(steps).transpose()?;
+        let budget = Budget {
+            steps: self.budget_steps.map(budget_steps).transpose()?,
+            time_ms: self.budget_time.map(budget_time).transpose()?,
+        };
         let stale_after_ms = self.stale_after.map(stale_after).transpose()?;
         let payload = RunPayload {
             memory: self.memory.clone(),
             on_stale: self.on_stale,
             max_steps,
+            budget,
             stale_after_ms,
             ..RunPayload::new(initial)
         };

@@ -65,13 +65,10 @@ impl Producer {
                 }
             }
         }
-        let Some(run) = runs.into_iter().next() else {
-            let what = "session";
-            let (Target::Run(id) | Target::Session(id)) = &options.target;
-            return Err(ProducerError::NotFound { what, id: printable(id, 80) });
-        };
+        let run = runs.into_iter().next().ok_or_else(|| no_session(&options.target))?;
         let head = self.head(&run).await?;
-        let (address, ballot) = self.resolved(&head, address, &record).await?;
+        let open = self.open_questions(&run).await?;
+        let (address, ballot) = self.resolved(&head, &open, address, &record).await?;
         let args_hash = options.args_hash.clone();
         let body = record.encode();
         let signal = SignalRequest { run, request, address, args_hash, ballot, record: body };
@@ -102,7 +99,8 @@ impl Producer {
             return Err(used().into());
         }
         let head = self.head(&run).await?;
-        let (address, ballot) = self.resolved(&head, address, &record).await?;
+        let open = self.open_questions(&run).await?;
+        let (address, ballot) = self.resolved(&head, &open, address, &record).await?;
         let (request, args_hash) = (id.clone(), options.args_hash.clone());
         let body = record.encode();
         let signal =
@@ -119,7 +117,7 @@ impl Producer {
         }
     }
 
-    async fn record(
+    pub(crate) async fn record(
         &self,
         options: &SignalOptions,
         answer: Value,
@@ -137,7 +135,7 @@ impl Producer {
     }
 
     /// The run that is meant, and behind it another that a repeated request may have been for.
-    async fn target(&self, target: &Target) -> Result<Vec<RunId>, ProducerError> {
+    pub(crate) async fn target(&self, target: &Target) -> Result<Vec<RunId>, ProducerError> {
         let session = match target {
             Target::Run(run) => return Ok(vec![RunId::new(run)?]),
             Target::Session(session) => SessionId::new(session)?,
@@ -156,9 +154,10 @@ impl Producer {
 
     /// Makes the address as exact as it can be, so that a repeat cannot meet the next question,
     /// checks the answer against what the question asks for, and says what it counts as.
-    async fn resolved(
+    pub(crate) async fn resolved(
         &self,
         head: &RunHead,
+        open: &[Open],
         address: Address,
         record: &SignalRecord,
     ) -> Result<(Address, Option<Ballot>), ProducerError> {
@@ -171,7 +170,6 @@ impl Producer {
             let status = head.status();
             return Err(ProducerError::RunFinal { run: run.clone(), status, decision });
         }
-        let open = self.open_questions(run).await?;
         let fits = |open: &&Open| match &address {
             Address::Interrupt(interrupt) => open.interrupt == *interrupt,
             Address::Gate(gate) => open.gate() == Some(gate),
@@ -205,6 +203,7 @@ impl Producer {
                 let ballot = match &one.asked {
                     Some(asked) => {
                         asked.check(&answer)?;
+                        self.check_edit(run, asked, &answer).await?;
                         asked.ballot(&answer)
                     }
                     None => None,
@@ -274,7 +273,7 @@ impl Producer {
         }
     }
 
-    async fn told(
+    pub(crate) async fn told(
         &self,
         signal: &SignalRequest,
         record: &SignalRecord,
@@ -347,7 +346,7 @@ impl Producer {
 }
 
 /// Whether the question does not take an answer any more, or the run does not.
-fn is_too_late(error: &ProducerError) -> bool {
+pub(crate) fn is_too_late(error: &ProducerError) -> bool {
     let has_voted = matches!(error, ProducerError::Refused(no) if no.code() == Code::Voted);
     has_voted
         || matches!(
@@ -359,6 +358,11 @@ fn is_too_late(error: &ProducerError) -> bool {
                 | ProducerError::NotFound { .. }
                 | ProducerError::Store(_)
         )
+}
+
+pub(crate) fn no_session(target: &Target) -> ProducerError {
+    let (Target::Run(id) | Target::Session(id)) = target;
+    ProducerError::NotFound { what: "session", id: printable(id, 80) }
 }
 
 fn unknown(signal: &SignalRequest, error: &ProducerError) -> ProducerError {

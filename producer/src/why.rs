@@ -245,6 +245,7 @@ fn failed(head: &RunHead, progress: &Progress) -> Told {
         }
         ReasonCode::Undecodable => "see `holdpoint doctor`".to_owned(),
         ReasonCode::StepLimit => format!("if it is no endless loop, {redrive} with --max-steps"),
+        ReasonCode::BudgetExceeded => format!("{redrive}, which asks for a larger budget again"),
         ReasonCode::WriteConflict => {
             "give the key a reducer, or let one branch write it; then enqueue anew".to_owned()
         }

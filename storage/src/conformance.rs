@@ -28,6 +28,7 @@ use holdpoint_graph::{Namespace, RunId};
 
 use crate::Store;
 
+pub mod answers;
 pub mod append;
 pub mod batch;
 pub mod claim;
@@ -210,6 +211,11 @@ macro_rules! conformance_tests {
                 early_answer_decides_the_gate
                 answer_moves_only_parked_runs
                 answer_stays_with_its_opening
+                ;
+            answers:
+                several_answers_are_taken_together
+                one_refused_answer_means_none
+                a_later_answer_sees_those_before_it
                 ;
             votes:
                 votes_decide_together

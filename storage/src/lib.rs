@@ -29,6 +29,6 @@ pub use types::{
     ClaimedRun, Claims, CommitReply, CommitRequest, Cursor, Damage, Disposition, Durability,
     EnqueueReply, Enqueued, Finding, GraphRecord, IfBusy, InboxEntry, JournalPart, Lane, LaneStats,
     Lease, Level, Loss, NewRun, OpenQuestion, OpenedInterrupt, Page, Partial, Renewal, Retention,
-    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, TickRequest, Ticked,
-    Vote, When, WorkerRecord,
+    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
+    TickRequest, Ticked, Vote, When, WorkerRecord,
 };

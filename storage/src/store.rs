@@ -14,7 +14,7 @@ use crate::{
     AppendKind, AppendReply, AppendRequest, ClaimRequest, Claims, CommitReply, CommitRequest,
     Cursor, Damage, EnqueueReply, Finding, GraphRecord, JournalPart, Lane, Lease, NewRun,
     OpenQuestion, Page, Partial, Renewal, Retention, RunFilter, RunHead, SessionRecord,
-    SignalReply, SignalRequest, Stats, StoreError, TickRequest, Ticked, WorkerRecord,
+    SignalReply, SignalRequest, SignalsReply, Stats, StoreError, TickRequest, Ticked, WorkerRecord,
 };
 
 /// The result of a store call.
@@ -27,6 +27,9 @@ pub trait Enqueue: Send + Sync {
     async fn enqueue(&self, items: &[NewRun], partial: bool) -> StoreResult<EnqueueReply>;
     /// Stores an answer.
     async fn signal(&self, request: &SignalRequest) -> StoreResult<SignalReply>;
+    /// Stores answers for the run of the first one, all of them or none. Each sees those before
+    /// it as if they were stored; without any request there is nothing to do.
+    async fn signal_all(&self, requests: &[SignalRequest]) -> StoreResult<SignalsReply>;
     /// Appends an event to a run that nobody has, with what it does to the run.
     async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply>;
     /// Makes a scheduled run due. False: it is not scheduled. None: there is no such run.

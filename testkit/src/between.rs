@@ -12,8 +12,8 @@ use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
     Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
-    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store,
-    StoreResult, TickRequest, Ticked, WorkerRecord,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
+    Store, StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 
 /// One call of a store.
@@ -87,6 +87,9 @@ impl<M: Middle> Enqueue for Between<M> {
     }
     async fn signal(&self, request: &SignalRequest) -> StoreResult<SignalReply> {
         self.through("signal", self.inner.signal(request)).await
+    }
+    async fn signal_all(&self, requests: &[SignalRequest]) -> StoreResult<SignalsReply> {
+        self.through("signal_all", self.inner.signal_all(requests)).await
     }
     async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {
         self.through_with("append", kind, self.inner.append(request, kind)).await

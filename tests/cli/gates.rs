@@ -67,3 +67,31 @@ fn one_altered_byte_of_a_decision_is_named() {
     assert_eq!(verdict["decisions"], 0, "what was altered counts no more");
     drop(world.call(&["audit", "--verify"]).expect_code(3));
 }
+
+#[test]
+fn a_budget_is_asked_about_and_raised_or_ends_the_run() {
+    on_each_store(|world| {
+        let enqueue = || {
+            let budget = ["--budget-steps", "1", "--budget-time", "1h"];
+            let args = [&["enqueue", "lin"], &budget[..]].concat();
+            text(&world.json(&args), "run")
+        };
+        let (raised, ended) = (enqueue(), enqueue());
+        world.work();
+        for run in [&raised, &ended] {
+            let shown = world.show(run);
+            let open = &shown["interrupts"][0];
+            assert_eq!((&shown["status"], &open["kind"]), (&json!("parked"), &json!("budget")));
+            assert!(text(open, "question").contains("budget of 1 step"), "{open}");
+        }
+        let none = world.call(&["signal", &raised, "--answer", r#"{"raise_by": 0}"#]);
+        assert!(none.expect_code(3).stderr.contains("answer/raise_by"));
+        world.json(&["signal", &raised, "--answer", r#"{"raise_by": 99}"#]);
+        world.json(&["signal", &ended, "--answer", "\"fail\"", "--by", "ann"]);
+        world.work();
+        assert_eq!(world.show(&raised)["status"], "completed");
+        let failed = world.lines(&["runs", "list", "--reason", "budget_exceeded"]);
+        let failed: Vec<&str> = failed.iter().map(|row| row["run"].as_str().unwrap()).collect();
+        assert_eq!(failed, [ended.as_str()]);
+    });
+}

@@ -141,6 +141,28 @@ fn gates_open_for_a_yes_and_reroute_for_a_no() {
     });
 }
 
+/// Answers all open questions of a run in one call; one answer too many and none is taken.
+fn answer_all(world: &World, run: &str) {
+    let open = world.show(run)["interrupts"].as_array().unwrap().clone();
+    let answer = |open: &Value| (text(open, "interrupt"), open["node"].clone());
+    let mut answers: serde_json::Map<String, Value> = open.iter().map(answer).collect();
+    let good = Value::from(answers.clone()).to_string();
+    answers.insert("nowhere".to_owned(), json!(1));
+    let bad = Value::from(answers).to_string();
+    let send = |answers: &str| world.call(&["signal", run, "--answers", answers, "--key", "k"]);
+    let refused = send(&bad).expect_code(4);
+    assert!(refused.stderr.contains("none of the answers was taken"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("nowhere"), "{}", refused.stderr);
+    assert_eq!(world.show(run)["status"], "parked");
+    assert!(send("[1]").expect_code(3).stderr.contains("E_TYPE"));
+    let both = world.call(&["signal", run, "--answers", &good, "--gate", "g"]);
+    assert!(both.expect_code(2).stderr.contains("--gate"));
+    let said = send(&good).expect_code(0).json();
+    let outcomes = said.as_array().unwrap().iter().map(|one| one["outcome"].as_str().unwrap());
+    assert_eq!(outcomes.collect::<Vec<_>>(), vec!["delivered"; open.len()]);
+    assert_eq!(send(&good).expect_code(0).json(), said, "a repeat");
+}
+
 #[test]
 fn asks_take_their_own_answers_and_steps_run_once() {
     on_each_store(|world| {
@@ -150,17 +172,7 @@ fn asks_take_their_own_answers_and_steps_run_once() {
         world.json(&["signal", ask_in, "--answer", "null"]);
         let ambiguous = world.call(&["signal", ask2p, "--answer", "1"]).expect_code(5);
         assert!(ambiguous.stderr.contains("E_AMBIGUOUS"), "{}", ambiguous.stderr);
-        for open in world.show(ask2p)["interrupts"].as_array().unwrap() {
-            let answer = open["node"].to_string();
-            world.json(&[
-                "signal",
-                ask2p,
-                "--interrupt",
-                &text(open, "interrupt"),
-                "--answer",
-                &answer,
-            ]);
-        }
+        answer_all(world, ask2p);
         world.json(&["approve", ask2s]);
         world.json(&["signal", askloop, "--answer", "\"again\""]);
         world.work();

@@ -58,6 +58,12 @@ pub(crate) struct Enqueue {
     /// The most steps of its life [default: 1000]
     #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with = "batch")]
     pub(crate) max_steps: Option<String>,
+    /// Ask a person whether it goes on after so many steps
+    #[arg(long, value_name = "N", allow_hyphen_values = true, conflicts_with = "batch")]
+    pub(crate) budget_steps: Option<String>,
+    /// Ask a person whether it goes on after so long in the hands of workers
+    #[arg(long, value_name = "D", allow_hyphen_values = true, conflicts_with = "batch")]
+    pub(crate) budget_time: Option<String>,
     /// Store it although no worker ever offered the graph
     #[arg(long)]
     pub(crate) allow_unknown: bool,

@@ -256,6 +256,13 @@ pub(crate) struct Signal {
     /// The answer: JSON, @FILE, or -
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub(crate) answer: Option<String>,
+    /// Several answers, all or none: a JSON object by the ids of the questions, @FILE, or -
+    #[arg(
+        long,
+        value_name = "JSON",
+        conflicts_with_all = ["answer", "interrupt", "gate", "args_hash"]
+    )]
+    pub(crate) answers: Option<String>,
 }
 
 /// A yes or a no.

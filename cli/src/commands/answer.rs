@@ -1,7 +1,7 @@
 //! `signal`, `approve` and `reject`.
 
 use holdpoint_graph::limits;
-use holdpoint_producer::{SignalOptions, SignalOutcome, Signalled};
+use holdpoint_producer::{SignalOptions, SignalOutcome, Signalled, parse_answers};
 
 use crate::{
     args::runs::{Decision, Signal, Target},
@@ -15,6 +15,11 @@ use crate::{
 /// `signal`: any answer.
 pub(crate) async fn signal(context: &Context, args: &Signal) -> Result<(), Stop> {
     let mut options = options(&args.target)?;
+    if let Some(text) = &args.answers {
+        let bytes_max = limits::ANSWERS_MAX * limits::ANSWER_BYTES_MAX;
+        let answers = parse_answers(&input::text_argument("answers", text, bytes_max)?)?;
+        return send_all(context, &options.each(answers)).await;
+    }
     if let Some(text) = &args.answer {
         // A byte more than the library takes, so that its own limit is the one that is named.
         let answer = input::json_argument("answer", text, limits::ANSWER_BYTES_MAX)?;
@@ -75,6 +80,23 @@ async fn send(context: &Context, options: SignalOptions) -> Result<(), Stop> {
     let producer = context.producer(Access::Existing).await?;
     let done = producer.signal(&options).await?;
     context.out.show(&done, || human(context, &done))
+}
+
+async fn send_all(context: &Context, options: &[SignalOptions]) -> Result<(), Stop> {
+    let producer = context.producer(Access::Existing).await?;
+    let done = producer.signal_all(options).await?;
+    context.out.show(&done, || {
+        let lines: Vec<String> = done.iter().map(|one| told_of_several(context, one)).collect();
+        lines.join("\n")
+    })
+}
+
+/// An answer of several, which are told apart by their questions.
+fn told_of_several(context: &Context, done: &Signalled) -> String {
+    match &done.interrupt {
+        Some(interrupt) => format!("{interrupt}: {}", human(context, done)),
+        None => human(context, done),
+    }
 }
 
 /// How an answer that was taken is told.

@@ -72,6 +72,9 @@ fn request(args: &Enqueue) -> Result<RunRequest, Stop> {
     if let Some(max_steps) = number("max_steps", args.max_steps.as_ref())? {
         request = request.max_steps(max_steps);
     }
+    if let Some(steps) = number("budget_steps", args.budget_steps.as_ref())? {
+        request = request.budget_steps(steps);
+    }
     for tag in &args.tag {
         let (tag, value) = tag_pair(tag)?;
         request = request.tag(tag, value);
@@ -97,6 +100,9 @@ fn times(mut request: RunRequest, args: &Enqueue) -> Result<RunRequest, Stop> {
     }
     if let Some(after) = duration("stale_after", args.stale_after.as_ref())? {
         request = request.stale_after(after);
+    }
+    if let Some(time) = duration("budget_time", args.budget_time.as_ref())? {
+        request = request.budget_time(time);
     }
     if let Some(on_stale) = args.on_stale {
         request = request.on_stale(match on_stale {

@@ -93,13 +93,14 @@ pub(crate) fn filter(args: &Filter) -> Result<RunFilter, Stop> {
     })
 }
 
-const REASONS: [&str; 7] = [
+const REASONS: [&str; 8] = [
     "node_error",
     "crash_loop",
     "expired",
     "incompatible_graph",
     "undecodable",
     "step_limit",
+    "budget_exceeded",
     "write_conflict",
 ];
 

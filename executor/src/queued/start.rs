@@ -7,7 +7,7 @@ use std::{
 
 use holdpoint_graph::{
     Beginning, Code, CompiledGraph, Engine, Event, InterruptKind, OnStale, Progress, Reason,
-    ReasonCode, RunId, RunPayload, State,
+    ReasonCode, RunId, RunLimits, RunPayload, State,
 };
 use holdpoint_storage::{ClaimedRun, RunHead, StoreError};
 
@@ -65,6 +65,7 @@ impl QueuedExecutor {
             session: head.session,
             epoch: lease.pair.epoch,
             nonce: lease.pair.nonce.clone(),
+            claimed_at_ms: head.updated_at_ms,
             deadline_ms: head.deadline_ms,
             config: self.config,
             control,
@@ -97,7 +98,7 @@ impl QueuedExecutor {
                 }
                 Err(error) => return Err(error),
             };
-            match begin(engine, payload, &base, self.config.max_steps) {
+            match begin(engine, payload, &base, self.limits(payload)) {
                 Ok(started) => events.push(started),
                 Err(reason) => return Ok(Some(Ending::Failed(reason))),
             }
@@ -131,6 +132,14 @@ impl QueuedExecutor {
             }
         }
         Ok(None)
+    }
+
+    fn limits(&self, payload: &RunPayload) -> RunLimits {
+        let named = Some(payload.budget).filter(|budget| !budget.is_none());
+        RunLimits {
+            max_steps: payload.max_steps.unwrap_or(self.config.max_steps),
+            budget: named.unwrap_or(self.config.budget),
+        }
     }
 
     /// The state that the run starts from: what is remembered of the session's last.
@@ -169,18 +178,17 @@ fn begin(
     engine: &Engine,
     payload: &RunPayload,
     base: &State,
-    max_steps: u64,
+    limits: RunLimits,
 ) -> Result<Event, Reason> {
-    let max_steps = payload.max_steps.unwrap_or(max_steps);
     if let Some(start) = &payload.checkpoint {
         let begin = Beginning::Checkpoint {
             origin: start.origin.clone(),
             progress: start.progress.clone(),
             patches: start.patches.clone(),
         };
-        return Ok(engine.started(begin, max_steps));
+        return Ok(engine.started(begin, limits));
     }
-    let start = || engine.start(base, payload.initial.clone(), max_steps);
+    let start = || engine.start(base, payload.initial.clone(), limits);
     catch_unwind(AssertUnwindSafe(start)).map_err(|panic| Reason {
         code: ReasonCode::NodeError,
         message: format!("a reducer panicked: {}", holdpoint_graph::panic_text(&*panic)),

@@ -1,6 +1,6 @@
 //! What a run does next, and how it leaves its owner: finish, fail, cancel, park, put off, back.
 
-use holdpoint_graph::{End, Event, Next, Reason, ReasonCode, RunStatus, TaskRef};
+use holdpoint_graph::{End, Event, Next, Reason, ReasonCode, Resource, RunStatus, TaskRef};
 use holdpoint_storage::Disposition;
 
 use super::{Flow, RunLoop};
@@ -19,7 +19,8 @@ impl RunLoop {
         match next {
             Next::Finished if self.running.is_empty() => self.finish().await,
             Next::Failed(reason) if self.running.is_empty() => self.fail(reason).await,
-            Next::Finished | Next::Failed(_) => self.flush_results().await,
+            Next::Spent(resource) if self.running.is_empty() => self.ask_for_more(resource),
+            Next::Finished | Next::Failed(_) | Next::Spent(_) => self.flush_results().await,
             Next::Wait { wake_at_ms, is_timer } if self.running.is_empty() => {
                 self.rest(wake_at_ms, is_timer).await
             }
@@ -43,6 +44,13 @@ impl RunLoop {
         }
         if self.facts.deadline_ms.is_some_and(|at| at <= now_ms) {
             return if self.running.is_empty() { self.expire().await } else { Flow::Continue(()) };
+        }
+        if self.is_over_time(now_ms) {
+            return if self.running.is_empty() {
+                self.ask_for_more(Resource::Time)
+            } else {
+                Flow::Continue(())
+            };
         }
         for task in fresh {
             self.start(task).await?;
@@ -76,6 +84,7 @@ impl RunLoop {
 
     /// Ends the run. A cancel that came first wins, unless the run is being cancelled already.
     async fn end(&mut self, event: Event, end: End) -> Flow {
+        self.count_time();
         self.journal.push(event);
         match self.journal.commit(&self.progress, Disposition::Finish { end }).await {
             Written::Done { .. } => Flow::Break(match end {
@@ -112,6 +121,7 @@ impl RunLoop {
     }
 
     async fn leave(&mut self, event: Event, disposition: Disposition, outcome: Outcome) -> Flow {
+        self.count_time();
         self.progress.apply(&event).expect("a live run may rest");
         self.journal.push(event);
         match self.journal.commit(&self.progress, disposition).await {
@@ -129,6 +139,9 @@ impl RunLoop {
 
     /// Hands the run back, claimable now. What ended is committed first.
     pub(super) async fn hand_back(&mut self) -> Flow {
+        if self.count_time() {
+            self.flush().await?;
+        }
         self.flush_results().await?;
         match self.journal.release().await {
             Ok(true) => Flow::Break(Outcome::Released),

@@ -1,20 +1,23 @@
 //! Answers that wait: each goes to its own question, or stays until that opens.
 
-use holdpoint_graph::{Answer, Event, InterruptId, Outcome};
+use holdpoint_graph::{Answer, Event, InterruptId};
 use holdpoint_storage::{InboxEntry, SignalRecord};
 
-use super::RunLoop;
+use super::{Ends, RunLoop};
 
 impl RunLoop {
-    /// Takes the answers whose questions are open. Says whether one of them cancels the run.
-    pub(super) fn take_inbox(&mut self) -> bool {
-        let mut is_cancelled = false;
+    /// Takes the answers whose questions are open. Says whether one of them ends the run.
+    pub(super) fn take_inbox(&mut self) -> Option<Ends> {
+        let mut ends = None;
         let mut inbox = std::mem::take(&mut self.inbox);
         // The votes on a question come before the one that decides it.
         inbox.sort_by_key(|entry| entry.vote().is_none());
         for entry in inbox {
             match self.question_of(&entry) {
-                Some(question) => is_cancelled |= self.answer(&question, entry),
+                Some(question) => {
+                    let answered = self.answer(&question, entry);
+                    ends = ends.or(answered);
+                }
                 // It answers a gate that is yet to open.
                 None if entry.key.starts_with('g') => self.inbox.push(entry),
                 // It was taken while the question was being decided: it stands in the record.
@@ -23,7 +26,7 @@ impl RunLoop {
                 None => self.journal.consume(entry.key),
             }
         }
-        is_cancelled
+        ends
     }
 
     fn question_of(&self, entry: &InboxEntry) -> Option<InterruptId> {
@@ -68,21 +71,18 @@ impl RunLoop {
         self.journal.push(event);
     }
 
-    fn answer(&mut self, question: &InterruptId, entry: InboxEntry) -> bool {
-        let Some((answer, request)) = self.taken(entry) else { return false };
+    fn answer(&mut self, question: &InterruptId, entry: InboxEntry) -> Option<Ends> {
+        let (answer, request) = self.taken(entry)?;
         let run = &self.facts.run;
         match self.engine.answer(&mut self.progress, question, answer, &request) {
             Ok(event) => {
-                let is_cancelled = match &event {
-                    Event::InterruptAnswered { outcome, .. } => *outcome == Outcome::Cancelled,
-                    _ => false,
-                };
+                let ends = Ends::of(&event);
                 self.journal.push(event);
-                is_cancelled
+                ends
             }
             Err(fault) => {
                 tracing::warn!(%run, %question, %fault, "an early answer does not fit; dropped");
-                false
+                None
             }
         }
     }

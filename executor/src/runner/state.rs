@@ -66,16 +66,15 @@ pub struct RunState {
 }
 
 impl Runner {
+    pub(super) async fn progress(&self, run: &RunId) -> Result<Progress, RunnerError> {
+        let Some(part) = self.store.checkpoint(run).await? else { return Ok(Progress::new()) };
+        let snapshot = part.snapshot.as_deref();
+        Ok(load(self.store.namespace(), run, snapshot, &part.records)?.progress)
+    }
+
     pub(super) async fn state(&self, run: &RunId) -> Result<RunState, RunnerError> {
         let head = self.head(run).await?;
-        let part = self.store.checkpoint(run).await?;
-        let progress = match &part {
-            None => Progress::new(),
-            Some(part) => {
-                let snapshot = part.snapshot.as_deref();
-                load(self.store.namespace(), run, snapshot, &part.records)?.progress
-            }
-        };
+        let progress = self.progress(run).await?;
         let current = progress.tasks().first().map(|view| view.task.node.clone());
         Ok(RunState {
             run_id: run.clone(),

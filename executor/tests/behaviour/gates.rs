@@ -310,3 +310,40 @@ async fn a_late_copy_of_an_answer_answers_nothing() {
     })
     .await;
 }
+
+/// A question whose text is a function has one text: that of its opening. Neither a lost worker
+/// nor a new owner with another function asks it again.
+#[tokio::test]
+async fn a_computed_question_is_computed_once() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let asked = log.clone();
+        let question = Question::made(move |state| {
+            asked.add("text");
+            format!("Pay {} (text {})?", state["amount"], asked.count("text"))
+        });
+        let options = NodeOptions::new().gate(Gate::new("pay", question));
+        let graph = StateGraph::new("g")
+            .add_node_with("pay", options, logged("pay", &log))
+            .set_entry_point("pay")
+            .set_finish_point("pay");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({ "amount": 5 })).await;
+        // The question is durable, and its worker dies with the reply.
+        crate::crashes::die_at_commit(&bench, 1, holdpoint_testkit::Fault::HangAfter).await;
+        bench.drain().await;
+        let open = bench.progress(&run).await.open().next().cloned().unwrap();
+        assert_eq!(open.question, "Pay 5 (text 1)?");
+        let hash = open.args_hash.clone();
+        bench.answer(&run, yes()).await;
+        bench.drain().await;
+        assert_eq!(bench.status(&run).await, RunStatus::Completed);
+        assert_eq!((log.count("text"), log.count("pay")), (1, 1));
+        let taken = bench.events(&run).await.into_iter().find_map(|event| match event {
+            Event::InterruptAnswered { answer, .. } => answer.args_hash,
+            _ => None,
+        });
+        assert_eq!(taken, Some(hash), "the decision is bound to what was asked");
+    })
+    .await;
+}

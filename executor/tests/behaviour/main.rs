@@ -3,6 +3,7 @@
 
 mod asks;
 mod bench;
+mod budgets;
 mod crashes;
 mod crowds;
 mod effects;

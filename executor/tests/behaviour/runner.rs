@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex};
 
 use holdpoint_executor::{RunState, Runner, RunnerError, SpanId, SpanKind, StreamItem, Tracer};
-use holdpoint_graph::{CompiledGraph, RunStatus, SessionId, State, StateGraph};
+use holdpoint_graph::{
+    CompiledGraph, Gate, NodeOptions, Question, RunStatus, SessionId, State, StateGraph,
+};
 use serde_json::json;
 
 use crate::{
@@ -50,6 +52,40 @@ async fn a_run_parks_resumes_and_completes() {
         assert_eq!(finished.run_id, done.run_id);
         let none = runner().resume(session("nobody")).await;
         assert!(matches!(none, Err(RunnerError::NoCheckpoint(_))), "{none:?}");
+    })
+    .await;
+}
+
+/// Whatever a runner was given it stored: an answer that did not fit was dropped when the run took
+/// it, and one of two votes decided.
+#[tokio::test]
+async fn an_answer_by_a_runner_is_checked_like_any_other() {
+    on_each_store(async |bench: Bench| {
+        let log = bench.log();
+        let gate = Gate::new("pay", Question::new("Pay?").quorum(2));
+        let graph = StateGraph::new("pay")
+            .add_node_with("pay", NodeOptions::new().gate(gate), logged("pay", &log))
+            .set_entry_point("pay")
+            .set_finish_point("pay")
+            .compile()
+            .unwrap();
+        let runner = || Runner::new(graph.clone(), bench.store.clone());
+        let parked = runner().run(session("s"), State::new()).await.unwrap();
+        let id = question(&bench, &parked).await;
+        let give = async |answer: serde_json::Value, by: &str| {
+            runner().resume_with(session("s"), id.clone(), answer, by).await
+        };
+        let code = |said: Result<RunState, RunnerError>| match said {
+            Err(RunnerError::Refused(refusal)) => refusal.code().as_str(),
+            other => panic!("it was to be refused: {other:?}"),
+        };
+        assert_eq!(code(give(json!("yes"), "ann").await), "E_SCHEMA");
+        assert_eq!(bench.store.inbox(&parked.run_id).await.unwrap(), []);
+        let yes = || json!({ "approve": true });
+        assert_eq!(give(yes(), "ann").await.unwrap().status, RunStatus::Parked, "one of two");
+        assert_eq!(code(give(yes(), "ann").await), "E_VOTED");
+        assert_eq!(give(yes(), "bob").await.unwrap().status, RunStatus::Completed);
+        assert_eq!(log.all(), ["pay"]);
     })
     .await;
 }

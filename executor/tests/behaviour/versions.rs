@@ -5,10 +5,11 @@ use std::time::Duration;
 use holdpoint_executor::Outcome;
 use holdpoint_graph::{
     AppendReducer, Effect, Event, InterruptKind, NodeContext, NodeOptions, OnStale, Question,
-    ReasonCode, RunPayload, RunStatus, State, StateGraph, StateSchema, Update,
+    ReasonCode, RunId, RunPayload, RunStatus, State, StateGraph, StateSchema, Update,
 };
+use holdpoint_producer::{Producer, SignalOptions};
 use holdpoint_storage::{Address, Chain, SignalReply, When};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     bench::{Bench, on_each_store},
@@ -135,54 +136,90 @@ async fn a_parked_run_past_its_deadline_takes_no_answer() {
     .await;
 }
 
+/// A graph whose unsafe node is behind a gate.
+fn gated(log: &crate::bench::Log) -> holdpoint_graph::CompiledGraph {
+    let gate = holdpoint_graph::Gate::new("gate", Question::new("Go on?"));
+    StateGraph::new("g")
+        .add_node_with("n", NodeOptions::new().effect(Effect::Unsafe).gate(gate), logged("n", log))
+        .set_entry_point("n")
+        .set_finish_point("n")
+        .compile()
+        .unwrap()
+}
+
+/// A run that is parked at its gate, and whose plan is stale.
+async fn stale(bench: &Bench, on_stale: OnStale) -> RunId {
+    let mut payload = RunPayload::new(State::new());
+    (payload.stale_after_ms, payload.on_stale) = (Some(20), on_stale);
+    let mut new = Bench::new_run("g", json!({}));
+    new.payload = payload.encode();
+    let run = new.run.clone();
+    bench.put(new).await;
+    assert_eq!(bench.work().await, Some(Outcome::Parked));
+    let stale_ms = bench.store.now_ms().await.unwrap() + 30;
+    holdpoint_testkit::until_async("the plan is stale", Duration::from_secs(5), async || {
+        (bench.store.now_ms().await.unwrap() > stale_ms).then_some(())
+    })
+    .await;
+    run
+}
+
 /// I7: an approval that comes after the plan went stale starts nothing: the run does what its
 /// producer chose.
 #[tokio::test]
 async fn a_stale_run_starts_nothing_by_itself() {
     on_each_store(async |mut bench: Bench| {
         let log = bench.log();
-        let graph = StateGraph::new("g")
-            .add_node_with(
-                "n",
-                NodeOptions::new()
-                    .effect(Effect::Unsafe)
-                    .gate(holdpoint_graph::Gate::new("gate", Question::new("Go on?"))),
-                logged("n", &log),
-            )
-            .set_entry_point("n")
-            .set_finish_point("n");
-        bench.add(graph.compile().unwrap());
+        bench.add(gated(&log));
         for (on_stale, end) in [
             (OnStale::Ask, Outcome::Parked),
             (OnStale::Cancel, Outcome::Cancelled),
             (OnStale::Resume, Outcome::Completed),
         ] {
             let before = log.count("n");
-            let mut payload = RunPayload::new(State::new());
-            (payload.stale_after_ms, payload.on_stale) = (Some(20), on_stale);
-            let mut new = Bench::new_run("g", json!({}));
-            new.payload = payload.encode();
-            let run = new.run.clone();
-            bench.put(new).await;
-            assert_eq!(bench.work().await, Some(Outcome::Parked));
-            let stale_ms = bench.store.now_ms().await.unwrap() + 30;
-            holdpoint_testkit::until_async(
-                "the plan is stale",
-                Duration::from_secs(5),
-                async || (bench.store.now_ms().await.unwrap() > stale_ms).then_some(()),
-            )
-            .await;
+            let run = stale(&bench, on_stale).await;
             bench.answer(&run, json!({ "approve": true })).await;
             assert_eq!(bench.work().await, Some(end), "{on_stale:?}");
             let ran = usize::from(end == Outcome::Completed);
             assert_eq!(log.count("n") - before, ran, "{on_stale:?}");
-            if on_stale == OnStale::Ask {
-                let progress = bench.progress(&run).await;
-                assert_eq!(progress.open().next().unwrap().kind, InterruptKind::Stale);
-                bench.answer(&run, json!("resume")).await;
-                assert_eq!(bench.work().await, Some(Outcome::Completed));
-                assert_eq!(log.count("n") - before, 1);
-            }
+        }
+    })
+    .await;
+}
+
+/// A person who is asked about a stale plan lets the run go on or cancels it, once; whoever comes
+/// later is told what was decided.
+#[tokio::test]
+async fn a_person_decides_about_a_stale_plan_once() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        bench.add(gated(&log));
+        let producer = Producer::new(bench.store.clone());
+        for (word, end, ran) in
+            [("resume", Outcome::Completed, 1), ("cancel", Outcome::Cancelled, 0)]
+        {
+            let before = log.count("n");
+            let run = stale(&bench, OnStale::Ask).await;
+            let to_it = |answer: Value| SignalOptions::run(run.as_str()).answer(answer).by("ann");
+            producer.signal(&to_it(json!({ "approve": true }))).await.unwrap();
+            assert_eq!(bench.work().await, Some(Outcome::Parked));
+            let progress = bench.progress(&run).await;
+            let open: Vec<_> = progress.open().collect();
+            assert_eq!((open.len(), open[0].kind), (1, InterruptKind::Stale));
+            assert_eq!(open[0].allowed, ["resume", "cancel"]);
+            let bad = producer.signal(&to_it(json!({ "approve": true }))).await.unwrap_err();
+            assert_eq!((bad.code().as_str(), bad.field()), ("E_SCHEMA", "answer"));
+            let question = open[0].interrupt.as_str();
+            producer.signal(&to_it(json!(word)).interrupt(question)).await.unwrap();
+            let late = to_it(json!("cancel")).interrupt(question).by("bob");
+            let said = producer.signal(&late).await.unwrap_err();
+            assert_eq!(said.code().as_str(), "E_DECIDED");
+            assert!(said.to_string().contains("ann"), "{said}");
+            assert_eq!(bench.work().await, Some(end), "{word}");
+            assert_eq!(log.count("n") - before, ran, "{word}");
+            let said = producer.signal(&late).await.unwrap_err();
+            assert_eq!((said.code().as_str(), said.code().http_status()), ("E_RUN_FINAL", 409));
+            assert!(said.to_string().contains("ann"), "{said}");
         }
     })
     .await;

@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use holdpoint_graph::{
     Ballot, CompiledGraph, Event, Gate, Interrupt, NodeContext, NodeOptions, Question, RequestId,
-    RunId, RunStatus, State, StateGraph, Update,
+    RunId, RunStatus, State, StateGraph, Update, limits,
 };
+use holdpoint_producer::{Producer, SignalOptions};
 use holdpoint_storage::{Address, Random, SignalRecord, SignalReply, SignalRequest};
 use serde_json::{Value, json};
 
@@ -125,6 +126,44 @@ async fn an_answer_may_edit_what_the_gate_allows() {
         bench.drain().await;
         assert_eq!(bench.status(&run).await, RunStatus::Completed);
         assert_eq!(bench.state(&run).await.get("amount"), Some(&json!(3)));
+    })
+    .await;
+}
+
+/// An edit that made the state too large was acknowledged, and dropped when the run took it: the
+/// question stayed open and nobody knew. It is refused before it is stored.
+#[tokio::test]
+async fn an_edit_that_makes_the_state_too_large_is_refused_at_once() {
+    on_each_store(async |mut bench| {
+        let large = "x".repeat(limits::STATE_BYTES_MAX - 2_000);
+        let fill = move |_: NodeContext, _: State| {
+            let large = large.clone();
+            async move { Ok(Update::new().set("large", large)) }
+        };
+        let gate = Gate::new("pay", Question::new("Pay?").about(["amount"]).edits(["amount"]));
+        let pay = async |_: NodeContext, _: State| Ok(Update::new().set("paid", true));
+        let graph = StateGraph::new("g")
+            .add_node("fill", fill)
+            .add_node_with("pay", NodeOptions::new().gate(gate), pay)
+            .add_edge("fill", "pay")
+            .set_entry_point("fill")
+            .set_finish_point("pay");
+        bench.add(graph.compile().unwrap());
+        let run = bench.enqueue("g", json!({ "amount": 5 })).await;
+        bench.drain().await;
+        let producer = Producer::new(bench.store.clone());
+        let edit = |amount: Value| {
+            let answer = json!({ "choice": "edit", "set": { "amount": amount } });
+            SignalOptions::run(run.as_str()).gate("pay").answer(answer)
+        };
+        let refused = producer.signal(&edit(json!("x".repeat(3_000)))).await.unwrap_err();
+        assert_eq!((refused.code().as_str(), refused.field()), ("E_TOO_LARGE", "answer/set"));
+        assert!(refused.to_string().contains("the limit is 4194304"), "{refused}");
+        assert_eq!(bench.store.inbox(&run).await.unwrap(), []);
+        assert_eq!(bench.status(&run).await, RunStatus::Parked);
+        producer.signal(&edit(json!("x".repeat(1_000)))).await.unwrap();
+        bench.drain().await;
+        assert_eq!(bench.status(&run).await, RunStatus::Completed);
     })
     .await;
 }

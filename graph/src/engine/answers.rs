@@ -2,8 +2,8 @@
 
 use super::Engine;
 use crate::{
-    Answer, Code, Event, Failure, Interrupt, InterruptId, InterruptKind, Outcome, Patch, Progress,
-    Refusal, TaskRef, Update, limits::STATE_BYTES_MAX,
+    Answer, Code, Event, Failure, Interrupt, InterruptId, InterruptKind, Outcome, Progress, Reason,
+    ReasonCode, Refusal, Resource, TaskRef, Update, budget::raised_by,
 };
 
 /// Why an answer cannot be taken.
@@ -54,7 +54,8 @@ impl Engine {
     ) -> Result<Event, AnswerFault> {
         let outcome = match open.kind {
             InterruptKind::Gate => self.gate_outcome(progress, open, &answer)?,
-            InterruptKind::Ask | InterruptKind::Budget => Outcome::Answered,
+            InterruptKind::Ask => Outcome::Answered,
+            InterruptKind::Budget => budget_outcome(open, &answer)?,
             InterruptKind::Uncertain => self.uncertain_outcome(progress, open, &answer)?,
             InterruptKind::Stale if answer.value == "cancel" => Outcome::Cancelled,
             InterruptKind::Stale => Outcome::Resumed,
@@ -78,22 +79,8 @@ impl Engine {
         if let Some(target) = gate.and_then(|gate| gate.target(choice)) {
             return Ok(Outcome::Rerouted(target.to_owned()));
         }
-        let outside = |key: &str| node.map_or(key.to_owned(), |node| node.view.outer(key));
-        let set = answer.edits();
-        let patches: Vec<Patch> =
-            set.map(|(key, value)| Patch::set(outside(key), value.clone())).collect();
-        if patches.is_empty() {
-            return Ok(Outcome::Answered);
-        }
-        let branch = open.task.as_ref().map(|task| task.branch.as_slice()).unwrap_or_default();
-        let mut state = progress.state_at(branch).cloned().unwrap_or_default();
-        state.apply(&patches);
-        let bytes = state.json_len();
-        if bytes > STATE_BYTES_MAX {
-            let why = format!("makes a state of {bytes} bytes, the limit is {STATE_BYTES_MAX}");
-            return Err(Refusal::new(Code::TooLarge, "answer/set", why));
-        }
-        Ok(Outcome::Edited(patches))
+        let patches = open.edit(progress, answer)?;
+        Ok(if patches.is_empty() { Outcome::Answered } else { Outcome::Edited(patches) })
     }
 
     fn uncertain_outcome(
@@ -172,4 +159,18 @@ impl Engine {
         }
         events
     }
+}
+
+fn budget_outcome(open: &Interrupt, answer: &Answer) -> Result<Outcome, Refusal> {
+    let resource = open.key.as_deref().and_then(Resource::from_word);
+    let resource = resource.ok_or_else(|| {
+        let key = open.key.as_deref().unwrap_or("nothing");
+        Refusal::new(Code::Schema, "interrupt", format!("is about {key}, which has no budget"))
+    })?;
+    if let Some(by) = raised_by(&answer.value, resource) {
+        return Ok(Outcome::Raised { resource, by });
+    }
+    let by = crate::printable(&answer.by, 80);
+    let message = format!("the budget of {} is used up, and {by} ended the run", resource.as_str());
+    Ok(Outcome::Stopped(Reason { code: ReasonCode::BudgetExceeded, message, node: None }))
 }

@@ -1,7 +1,7 @@
 //! What a run does next.
 
 use super::Engine;
-use crate::{Progress, Reason, ReasonCode, Task, TaskRef, TaskStatus};
+use crate::{Progress, Reason, ReasonCode, Resource, Task, TaskRef, TaskStatus};
 
 /// What a run does next.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +18,8 @@ pub enum Next {
     },
     /// The run has come to its end.
     Finished,
+    /// The budget of this is used up; a person is asked, once what runs has ended.
+    Spent(Resource),
     /// The run fails, once what runs has ended.
     Failed(Reason),
 }
@@ -42,7 +44,9 @@ impl Engine {
             return Next::Finished;
         }
         // Of more tasks than steps only the first run, so that a run never ends over its limit.
-        let mut left = progress.max_steps().saturating_sub(progress.steps());
+        let in_life = progress.max_steps().saturating_sub(progress.steps());
+        let budget = progress.budget().steps.unwrap_or(u64::MAX).saturating_sub(progress.steps());
+        let mut left = in_life.min(budget);
         let (mut fresh, mut failed, mut first, mut may_any) = (Vec::new(), None, None, false);
         let mut is_router = self.asked_of(crate::Node::is_router);
         let mut wake_at_ms = progress.open().filter_map(crate::Interrupt::wakes_at_ms).min();
@@ -74,6 +78,7 @@ impl Engine {
         };
         match may_any {
             true => Next::Run(fresh),
+            false if in_life > 0 => Next::Spent(Resource::Steps),
             false => Next::Failed(step_limit(progress, first)),
         }
     }

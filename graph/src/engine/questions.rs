@@ -2,8 +2,8 @@
 
 use super::Engine;
 use crate::{
-    Event, Interrupt, InterruptId, InterruptKind, NodeError, Progress, Question, Task, TaskRef,
-    TaskStatus, fingerprint::of_parts,
+    Event, Interrupt, InterruptId, InterruptKind, NodeError, Progress, Question, Resource, Task,
+    TaskRef, TaskStatus, fingerprint::of_parts,
 };
 
 impl Engine {
@@ -151,5 +151,20 @@ impl Engine {
         let id = InterruptId::new(id).expect("base 32 is within the alphabet of ids");
         let interrupt = Box::new(Interrupt::stale(id, idle_ms).opened_at(now_ms));
         Event::InterruptOpened { interrupt }
+    }
+
+    /// The question whether a run whose budget is used up may go on with a larger one.
+    ///
+    /// # Panics
+    /// Never: a hash is an id.
+    #[must_use]
+    pub fn over_budget(&self, progress: &Progress, resource: Resource, now_ms: i64) -> Event {
+        let seq = progress.seq().to_string();
+        let parts = ["interrupt", self.run.as_str(), "budget", resource.as_str(), &seq];
+        let id = InterruptId::new(of_parts(&parts));
+        let id = id.expect("base 32 is within the alphabet of ids");
+        let limit = progress.budget().of(resource).unwrap_or_default();
+        let asked = Interrupt::over_budget(id, resource, limit, progress.used(resource));
+        Event::InterruptOpened { interrupt: Box::new(asked.opened_at(now_ms)) }
     }
 }

@@ -14,7 +14,9 @@ pub use self::{
     place::{BranchStart, END, Fork, Routing, START, TaskRef},
     reason::{Failure, Reason, ReasonCode},
 };
-use crate::{Answer, Effect, Fingerprint, GraphId, Interrupt, InterruptId, Patch, WorkerId};
+use crate::{
+    Answer, Budget, Effect, Fingerprint, GraphId, Interrupt, InterruptId, Patch, WorkerId,
+};
 
 /// One event of a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +30,9 @@ pub enum Event {
         fingerprint: Fingerprint,
         /// The most distinct tasks of its life.
         max_steps: u64,
+        /// What it may use up before a person is asked.
+        #[serde(default, skip_serializing_if = "Budget::is_none")]
+        budget: Budget,
         /// Where it begins.
         begin: Beginning,
     },
@@ -149,6 +154,12 @@ pub enum Event {
         /// Who is asked too from now on.
         also: Vec<String>,
     },
+    /// The owner of a run with a budget of time had it for so long since its last such event, or
+    /// since its claim.
+    TimeUsed {
+        /// How long, in ms.
+        ms: u64,
+    },
     /// A person changed the state of a parked run.
     StateEdited {
         /// The change.
@@ -227,6 +238,7 @@ impl Event {
             Self::InterruptAnswered { .. } => "interrupt_answered",
             Self::VoteCast { .. } => "vote_cast",
             Self::InterruptReminded { .. } => "interrupt_reminded",
+            Self::TimeUsed { .. } => "time_used",
             Self::StateEdited { .. } => "state_edited",
             Self::Migrated { .. } => "migrated",
             Self::RunParked { .. } => "run_parked",
@@ -263,6 +275,7 @@ impl Event {
             Self::RunStarted { .. }
             | Self::Claimed { .. }
             | Self::WorkerLost { .. }
+            | Self::TimeUsed { .. }
             | Self::NodeStarted { .. } => false,
         }
     }

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Failure, Routing};
-use crate::{Patch, Progress, RunId, State};
+use super::{Failure, Reason, Routing};
+use crate::{Patch, Progress, Resource, RunId, State};
 
 /// Where a forked or replayed run comes from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -71,4 +71,13 @@ pub enum Outcome {
     Resumed,
     /// The whole run is cancelled.
     Cancelled,
+    /// The whole run may go on with a larger budget.
+    Raised {
+        /// Of what.
+        resource: Resource,
+        /// By how much, in steps or ms.
+        by: u64,
+    },
+    /// The whole run fails.
+    Stopped(Reason),
 }

@@ -27,6 +27,8 @@ pub enum ReasonCode {
     Undecodable,
     /// The run used up its steps.
     StepLimit,
+    /// A budget was used up, and a person said that the run ends there.
+    BudgetExceeded,
     /// Two branches replaced one key with different values.
     WriteConflict,
 }
@@ -42,6 +44,7 @@ impl ReasonCode {
             Self::IncompatibleGraph => "incompatible_graph",
             Self::Undecodable => "undecodable",
             Self::StepLimit => "step_limit",
+            Self::BudgetExceeded => "budget_exceeded",
             Self::WriteConflict => "write_conflict",
         }
     }
@@ -56,6 +59,7 @@ impl ReasonCode {
             Self::IncompatibleGraph,
             Self::Undecodable,
             Self::StepLimit,
+            Self::BudgetExceeded,
             Self::WriteConflict,
         ]
         .into_iter()

@@ -54,11 +54,12 @@ impl Answer {
     }
 
     /// Which of a question's allowed answers this is: a choice, or one of the words for an
-    /// uncertain effect or a stale run.
+    /// uncertain effect, a stale run or a budget.
     #[must_use]
     pub fn word(&self) -> Option<&str> {
-        let result = self.value.get("result").map(|_| "result");
-        self.choice().or(self.value.as_str()).or(result)
+        let is_there = |key: &&str| self.value.get(key).is_some();
+        let field = ["result", "raise_by"].into_iter().find(is_there);
+        self.choice().or(self.value.as_str()).or(field)
     }
 
     /// The answer as a type of the caller's.

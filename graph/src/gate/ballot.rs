@@ -10,7 +10,10 @@ use super::{
     Answer, Interrupt, check_answer,
     question::{APPROVE, EDIT, REJECT},
 };
-use crate::{Code, Refusal, fingerprint::of_parts, printable, shown};
+use crate::{
+    Code, Patch, Progress, Refusal, fingerprint::of_parts, limits::STATE_BYTES_MAX, printable,
+    shown,
+};
 
 /// An acceptable answer to a question that needs several: what it stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +38,7 @@ impl Answer {
     }
 
     /// The values that an edit sets.
-    pub(crate) fn edits(&self) -> impl Iterator<Item = (&String, &Value)> {
+    fn edits(&self) -> impl Iterator<Item = (&String, &Value)> {
         let set = (self.choice() == Some(EDIT)).then(|| self.value.get("set")).flatten();
         set.and_then(Value::as_object).into_iter().flatten()
     }
@@ -97,6 +100,35 @@ impl Interrupt {
         };
         let is_odd = !is_known && !self.allowed.is_empty();
         is_odd.then(|| Refusal::new(Code::Schema, "answer/choice", why()))
+    }
+
+    /// Whether an answer changes the state.
+    #[must_use]
+    pub fn is_edit(&self, answer: &Answer) -> bool {
+        answer.edits().next().is_some()
+    }
+
+    /// What an answer changes in the state that the question sees, under the names of the run.
+    ///
+    /// # Errors
+    /// `E_TOO_LARGE` when the state would have more than
+    /// [`STATE_BYTES_MAX`](crate::limits::STATE_BYTES_MAX).
+    pub fn edit(&self, progress: &Progress, answer: &Answer) -> Result<Vec<Patch>, Refusal> {
+        let set = answer.edits();
+        let patches: Vec<Patch> =
+            set.map(|(key, value)| Patch::set(self.view.outer(key), value.clone())).collect();
+        if patches.is_empty() {
+            return Ok(patches);
+        }
+        let branch = self.task.as_ref().map(|task| task.branch.as_slice()).unwrap_or_default();
+        let mut state = progress.state_at(branch).cloned().unwrap_or_default();
+        state.apply(&patches);
+        let bytes = state.json_len();
+        if bytes > STATE_BYTES_MAX {
+            let why = format!("makes a state of {bytes} bytes, the limit is {STATE_BYTES_MAX}");
+            return Err(Refusal::new(Code::TooLarge, "answer/set", why));
+        }
+        Ok(patches)
     }
 
     fn is_asked(&self, answer: &Answer) -> bool {

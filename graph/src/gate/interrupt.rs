@@ -7,7 +7,7 @@ use super::{
     Answer, Question,
     question::{self, Text},
 };
-use crate::{InterruptId, KeyView, State, TaskRef};
+use crate::{InterruptId, KeyView, Resource, State, TaskRef, budget::in_words};
 
 /// What an interrupt is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,10 +198,12 @@ impl Interrupt {
     /// The question as it is to be shown after the state was edited; none when it is the same.
     /// Votes were cast for something else, so they are gone. A computed text stays as it was.
     ///
-    /// `state` is the run's own; a question of a branch sees the branch's and stays as it is.
+    /// `state` is the run's own; a question of a branch sees the branch's and stays as it is, and
+    /// so does one about a budget, which is about no state.
     #[must_use]
     pub fn shown_anew(&self, state: &State) -> Option<Self> {
-        if self.task.as_ref().is_some_and(|task| !task.branch.is_empty()) {
+        let is_of_branch = self.task.as_ref().is_some_and(|task| !task.branch.is_empty());
+        if is_of_branch || self.kind == InterruptKind::Budget {
             return None;
         }
         let state = &self.view.inside(state);
@@ -250,6 +252,31 @@ impl Interrupt {
             kind: InterruptKind::Stale,
             allowed: ["resume", "cancel"].map(str::to_owned).to_vec(),
             ..Self::of_question(id, &question, &State::new())
+        }
+    }
+
+    /// `limit` and `used` are in steps or ms.
+    pub(crate) fn over_budget(id: InterruptId, resource: Resource, limit: u64, used: u64) -> Self {
+        let unit = match resource {
+            Resource::Steps => "steps",
+            Resource::Time => "seconds",
+        };
+        let question = Question::new(format!(
+            "The run has used up its budget of {}: it used {}. {{\"raise_by\": N}} lets it go on \
+             for N {unit} more, \"fail\" ends it.",
+            in_words(resource, limit),
+            in_words(resource, used),
+        ))
+        .schema(resource.answer_schema());
+        let args =
+            State::new().with("budget", resource.as_str()).with("limit", limit).with("used", used);
+        let asked = Self::of_question(id, &question, &args);
+        Self {
+            kind: InterruptKind::Budget,
+            key: Some(resource.as_str().to_owned()),
+            allowed: ["raise_by", "fail"].map(str::to_owned).to_vec(),
+            args: Some(args),
+            ..asked
         }
     }
 }

@@ -98,6 +98,34 @@ impl Question {
         self
     }
 
+    /// The JSON Schema that an answer must satisfy, from the type that it is
+    /// [read](super::Answer::read) as. One that does not fit is refused with the path in it, before
+    /// it is stored.
+    ///
+    /// ```
+    /// use holdpoint_graph::{Answer, Question, check_answer, schemars::JsonSchema};
+    /// use serde_json::json;
+    ///
+    /// #[derive(Debug, PartialEq, serde::Deserialize, JsonSchema)]
+    /// #[schemars(crate = "holdpoint_graph::schemars")]
+    /// struct Refund {
+    ///     amount: u32,
+    ///     note: Option<String>,
+    /// }
+    ///
+    /// let question = Question::new("How much?").schema_of::<Refund>();
+    /// let bad = check_answer(question.answer_schema(), &json!({ "amount": "5" })).unwrap_err();
+    /// assert_eq!(bad.field(), "answer/amount");
+    /// let good = Answer::new(json!({ "amount": 5 }), "ann", 0);
+    /// assert!(check_answer(question.answer_schema(), &good.value).is_ok());
+    /// assert_eq!(good.read::<Refund>().unwrap(), Refund { amount: 5, note: None });
+    /// ```
+    #[cfg(feature = "schemars")]
+    #[must_use]
+    pub fn schema_of<T: schemars::JsonSchema>(self) -> Self {
+        self.schema(schemars::schema_for!(T).to_value())
+    }
+
     /// What exactly the decision is about: these keys of the state. They are stored with the
     /// question and shown beside it, and an answer given for other values is refused. Without
     /// this it is the whole state that a decision is bound to.

@@ -40,6 +40,7 @@ impl Progress {
             | Event::InterruptAnswered { .. }
             | Event::VoteCast { .. }
             | Event::InterruptReminded { .. }
+            | Event::TimeUsed { .. }
             | Event::StateEdited { .. } => self.phase == Phase::Active,
             Event::RunCompleted => self.has_arrived(),
             Event::RunFailed { .. } | Event::RunCancelled { .. } => self.end().is_none(),
@@ -59,15 +60,27 @@ impl Progress {
 
     fn fold_one(&mut self, event: &Event) -> Result<(), String> {
         match event {
-            Event::RunStarted { graph, fingerprint, max_steps, begin } => {
+            Event::RunStarted { graph, fingerprint, max_steps, budget, begin } => {
                 self.graph = Some(graph.clone());
                 self.fingerprint = Some(fingerprint.clone());
                 self.max_steps = *max_steps;
+                self.budget = *budget;
                 self.begin(begin)?;
             }
             // What the run's owners did says nothing about what its nodes did.
-            Event::Claimed { .. } | Event::RunParked { .. } | Event::RunRescheduled { .. } => {}
-            Event::WorkerLost { .. } => self.counters.lost_workers += 1,
+            Event::RunParked { .. } | Event::RunRescheduled { .. } => {}
+            Event::Claimed { epoch, .. } if self.budget.time_ms.is_some() => {
+                self.time_used.claimed(*epoch);
+            }
+            Event::Claimed { .. } => {}
+            Event::WorkerLost { epoch, claimed_at_ms, lost_at_ms, .. } => {
+                self.counters.lost_workers += 1;
+                if self.budget.time_ms.is_some() {
+                    let had_ms = lost_at_ms.saturating_sub(*claimed_at_ms);
+                    self.time_used.lost(*epoch, u64::try_from(had_ms).unwrap_or(0));
+                }
+            }
+            Event::TimeUsed { ms } => self.time_used.counted(*ms),
             Event::NodeStarted { task, step, .. } => {
                 self.waiting_mut(task)?.begun.push(step.clone());
             }
@@ -319,6 +332,10 @@ impl Progress {
         let open = self.open.remove(id).ok_or_else(|| format!("{id} is not open"))?;
         let Some(task) = open.task else {
             self.fresh_at_ms = Some(answer.at_ms);
+            if let Outcome::Raised { resource, by } = outcome {
+                let used = self.used(*resource);
+                self.budget.raise(*resource, used, *by);
+            }
             return Ok(());
         };
         match outcome {
@@ -353,7 +370,10 @@ impl Progress {
                 self.task_mut(&task)?.fail(error, None);
                 Ok(())
             }
-            Outcome::Resumed | Outcome::Cancelled => Ok(()),
+            Outcome::Resumed
+            | Outcome::Cancelled
+            | Outcome::Raised { .. }
+            | Outcome::Stopped(_) => Ok(()),
         }
     }
 

@@ -16,8 +16,8 @@ pub(crate) use self::flow::{Branch, Flow, ForkState};
 use self::flow::{branch_of, visit_tasks};
 pub use self::task::{Call, Task, TaskStatus, TaskView};
 use crate::{
-    END, Event, Fingerprint, GraphId, Interrupt, InterruptId, Origin, Reason, RunStatus, State,
-    TaskRef,
+    Budget, END, Event, Fingerprint, GraphId, Interrupt, InterruptId, Origin, Reason, Resource,
+    RunStatus, State, TaskRef, budget::TimeUsed,
 };
 
 /// A record that does not follow from those before it.
@@ -45,6 +45,10 @@ pub struct Progress {
     visits: BTreeMap<String, u32>,
     steps: u64,
     max_steps: u64,
+    #[serde(default, skip_serializing_if = "Budget::is_none")]
+    budget: Budget,
+    #[serde(default, skip_serializing_if = "TimeUsed::is_none")]
+    time_used: TimeUsed,
     redrives: u32,
     open: BTreeMap<InterruptId, Interrupt>,
     counters: Counters,
@@ -139,6 +143,22 @@ impl Progress {
     #[must_use]
     pub const fn max_steps(&self) -> u64 {
         self.max_steps
+    }
+
+    /// What the run may use up before a person is asked, with what was added by answers.
+    #[must_use]
+    pub const fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// How much of a resource the run has used: steps, or ms. Time is counted only for a run that
+    /// has a budget of it: as long as a worker had it, up to the newest event.
+    #[must_use]
+    pub const fn used(&self, resource: Resource) -> u64 {
+        match resource {
+            Resource::Steps => self.steps,
+            Resource::Time => self.time_used.ms,
+        }
     }
 
     /// How often the run was redriven.

@@ -11,7 +11,7 @@ use std::{
 
 use holdpoint_graph::{
     Answer, AppendReducer, BoxFuture, Call, CompiledGraph, END, Effect, Engine, Event, Host,
-    InterruptId, Next, NodeContext, NodeError, Progress, Question, Reason, RunId, State,
+    InterruptId, Next, NodeContext, NodeError, Progress, Question, Reason, RunId, RunLimits, State,
     StateGraph, StateSchema, StepStart, TaskInfo, TaskRef, Update,
 };
 use serde_json::Value;
@@ -120,17 +120,21 @@ impl Driver {
         Self::start_with(graph, input, 1_000)
     }
 
-    pub(crate) fn start_with(graph: &CompiledGraph, input: Value, max_steps: u64) -> Self {
-        Self::begin_run(graph, input, max_steps, true)
+    pub(crate) fn start_with(
+        graph: &CompiledGraph,
+        input: Value,
+        limits: impl Into<RunLimits>,
+    ) -> Self {
+        Self::begin_run(graph, input, limits.into(), true)
     }
 
     pub(crate) fn unchecked(graph: &CompiledGraph, input: Value, max_steps: u64) -> Self {
-        Self::begin_run(graph, input, max_steps, false)
+        Self::begin_run(graph, input, max_steps.into(), false)
     }
 
-    fn begin_run(graph: &CompiledGraph, input: Value, max_steps: u64, is_checked: bool) -> Self {
+    fn begin_run(graph: &CompiledGraph, input: Value, limits: RunLimits, is_checked: bool) -> Self {
         let engine = Engine::new(graph.clone(), RunId::new("run-1").unwrap());
-        let event = engine.start(&State::new(), State::from_json(input).unwrap(), max_steps);
+        let event = engine.start(&State::new(), State::from_json(input).unwrap(), limits);
         let (progress, folded) = (Progress::new(), Progress::new());
         let mut driver =
             Self { engine, progress, events: vec![], now_ms: 1_000, is_checked, folded };
@@ -194,7 +198,7 @@ impl Driver {
     pub(crate) fn ready(&self) -> Vec<String> {
         match self.next() {
             Next::Run(tasks) => tasks.into_iter().map(|task| task.node).collect(),
-            Next::Wait { .. } | Next::Finished | Next::Failed(_) => vec![],
+            Next::Wait { .. } | Next::Finished | Next::Failed(_) | Next::Spent(_) => vec![],
         }
     }
 
@@ -297,6 +301,11 @@ impl Driver {
                     self.apply(Event::RunFailed { reason: reason.clone() });
                     return Next::Failed(reason);
                 }
+                Next::Spent(resource) => {
+                    let now_ms = self.now_ms;
+                    let event = self.engine.over_budget(&self.progress, resource, now_ms);
+                    self.apply(event);
+                }
                 wait @ Next::Wait { .. } => return wait,
             }
         }
@@ -320,7 +329,7 @@ impl Driver {
     pub(crate) fn run_to_failure(&mut self) -> Reason {
         match self.run() {
             Next::Failed(reason) => reason,
-            other @ (Next::Run(_) | Next::Wait { .. } | Next::Finished) => {
+            other @ (Next::Run(_) | Next::Wait { .. } | Next::Finished | Next::Spent(_)) => {
                 panic!("the run did not fail: {other:?}")
             }
         }

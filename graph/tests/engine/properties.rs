@@ -2,8 +2,8 @@
 //! may be cut at any event.
 
 use holdpoint_graph::{
-    CompiledGraph, Engine, Event, MergeMapReducer, NodeContext, NodeError, Progress, ReducerFunc,
-    RunId, State, StateGraph, StateSchema, Update,
+    Budget, CompiledGraph, Engine, Event, MergeMapReducer, Next, NodeContext, NodeError, Progress,
+    ReducerFunc, Resource, RunId, RunLimits, State, StateGraph, StateSchema, Update,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -116,6 +116,17 @@ fn by(order: &[usize]) -> impl FnMut(usize) -> usize + '_ {
     move |count| order.next().unwrap_or(0) % count
 }
 
+/// Answers every question of a budget with the next raise; each comes when it is used up exactly.
+fn raise_to_the_end(run: &mut Driver, order: &[usize], raises: &[u64]) {
+    let mut raises = raises.iter().cycle();
+    while let Next::Wait { .. } = run.run_by(by(order)) {
+        let (used, budget) = (run.progress.used(Resource::Steps), run.progress.budget().steps);
+        assert_eq!(Some(used), budget);
+        run.answer(&run.asked(), json!({ "raise_by": raises.next().unwrap() }));
+        assert!(run.progress.budget().steps > budget, "it goes on");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
@@ -155,6 +166,35 @@ proptest! {
             );
             if whole.progress.reason().is_none() {
                 prop_assert_eq!(end(&resumed), end(&whole));
+            }
+        }
+    }
+
+    /// Whoever takes the run up, and wherever, has used as many steps as its journal tells.
+    #[test]
+    fn a_budget_asks_at_its_number_and_changes_nothing_else(
+        shape in shapes(),
+        order in prop::collection::vec(0_usize..100, 1..20),
+        steps in 1..6_u64,
+        raises in prop::collection::vec(1..4_u64, 1..5),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let graph = graph(&shape);
+        let mut free = Driver::start(&graph, input());
+        free.run_by(by(&order));
+        let budget = Budget { steps: Some(steps), ..Budget::default() };
+        let limits = RunLimits { max_steps: 1_000, budget };
+        let mut run = Driver::start_with(&graph, input(), limits);
+        raise_to_the_end(&mut run, &order, &raises);
+        let cut = 1 + cut.index(run.events.len() - 1);
+        let mut resumed = Driver::resumed(&graph, &run.events[..cut]);
+        raise_to_the_end(&mut resumed, &order, &raises);
+        let code = |run: &Driver| run.progress.reason().map(|reason| reason.code);
+        for run in [run, resumed] {
+            prop_assert_eq!(code(&run), code(&free));
+            if free.progress.reason().is_none() {
+                prop_assert_eq!(end(&run), end(&free));
+                prop_assert_eq!(run.progress.used(Resource::Steps), free.progress.steps());
             }
         }
     }

@@ -40,6 +40,12 @@ fn numbers_and_times_are_within_their_ranges() {
         check(g().priority(bad), Err(("E_RANGE", "priority")));
     }
     check(g().max_steps(0), Err(("E_RANGE", "max_steps")));
+    check(g().budget_steps(0), Err(("E_RANGE", "budget_steps")));
+    check(g().budget_steps(limits::STEPS_MAX + 1), Err(("E_RANGE", "budget_steps")));
+    check(g().budget_time(Duration::ZERO), Err(("E_RANGE", "budget_time")));
+    check(g().budget_time(Duration::from_micros(999)), Err(("E_RANGE", "budget_time")));
+    check(g().budget_time(Duration::MAX), Err(("E_RANGE", "budget_time")));
+    check(g().budget_steps(1).budget_time(Duration::from_millis(1)), Ok(()));
     check(g().max_steps(limits::STEPS_MAX + 1), Err(("E_RANGE", "max_steps")));
     check(g().stale_after(Duration::ZERO), Err(("E_RANGE", "stale_after")));
     check(g().delay(Duration::from_millis(2_147_483_648)), Ok(()));

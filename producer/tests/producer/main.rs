@@ -1,5 +1,6 @@
 //! A producer against a real store, where the test plays the worker.
 
+mod answers;
 mod control;
 mod enqueue;
 mod fate;

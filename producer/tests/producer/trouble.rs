@@ -6,6 +6,7 @@ use holdpoint_producer::{
     Producer, ProducerError, RunRequest, SignalOptions, SignalOutcome, Until,
 };
 use holdpoint_testkit::{Fault, FaultyStore, until_async};
+use serde_json::json;
 
 use crate::world::{World, code, run};
 
@@ -134,4 +135,30 @@ async fn a_batch_goes_on_after_a_lost_reply() {
         (0..250).map(|n| RunRequest::new("g").run(format!("r{n}"))).collect();
     let verdicts = producer.enqueue_batch(&batch, false).await.unwrap();
     assert!(verdicts.iter().all(|verdict| verdict.as_ref().unwrap().created));
+}
+
+/// The reply to several answers was lost, and the run had taken them before the next try.
+#[tokio::test]
+async fn answers_that_were_taken_are_not_called_too_late() {
+    let world = World::new().await;
+    world.parked("r1").await;
+    let (store, producer) = faulty(&world, |called, number| match (called, number) {
+        ("signal_all", 1) => Fault::LoseReply,
+        ("signal_all" | "inbox", _) => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    let answers = SignalOptions::run("r1").by("ann").each([("r1-q1", json!({"approve": true}))]);
+    let producer = producer.with_patience(Duration::from_secs(30));
+    let call = tokio::spawn(async move { producer.signal_all(&answers).await });
+    until_async("the answers to be stored", Duration::from_secs(30), async || {
+        (store.done("signal_all") == 1).then_some(())
+    })
+    .await;
+    let mut owner = world.claim().await;
+    owner.take_answer().await;
+    owner.complete().await;
+    store.set_plan(|_, _| Fault::Pass);
+    let told = call.await.unwrap().unwrap();
+    let told: Vec<_> = told.iter().map(|one| (one.outcome, one.decided_by.as_str())).collect();
+    assert_eq!(told, [(SignalOutcome::Delivered, "ann")]);
 }

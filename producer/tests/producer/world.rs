@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use holdpoint_graph::{
-    Answer, Beginning, END, End, Event, Fingerprint, Interrupt, InterruptId, InterruptKind,
+    Answer, Beginning, Budget, END, End, Event, Fingerprint, Interrupt, InterruptId, InterruptKind,
     Namespace, Outcome, Patch, Progress, Question, Routing, RunId, RunStatus, State, TaskRef,
     WorkerId,
 };
@@ -249,6 +249,7 @@ impl Owner {
             graph: "g".parse().unwrap(),
             fingerprint: print("1"),
             max_steps: 1_000,
+            budget: Budget::default(),
             begin: Beginning::Entry { state, entry: "a".to_owned() },
         });
         self.commit(Disposition::Continue).await;

@@ -8,8 +8,8 @@ use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
     Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
-    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store,
-    StoreResult, TickRequest, Ticked, WorkerRecord,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
+    Store, StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 
 use crate::{
@@ -33,6 +33,12 @@ impl Enqueue for SqliteStore {
     async fn signal(&self, request: &SignalRequest) -> StoreResult<SignalReply> {
         let owned = request.clone();
         self.request(&request.request, move |tx| signal::signal(tx, &owned)).await
+    }
+
+    async fn signal_all(&self, requests: &[SignalRequest]) -> StoreResult<SignalsReply> {
+        let Some(first) = requests.first() else { return Ok(SignalsReply::Taken(Vec::new())) };
+        let owned = requests.to_vec();
+        self.request(&first.request, move |tx| signal::signal_all(tx, &owned)).await
     }
 
     async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {

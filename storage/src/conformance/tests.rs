@@ -1,6 +1,6 @@
 //! The list in the macro and the properties in the files are the same.
 
-const THEMES: [(&str, &str); 14] = [
+const THEMES: [(&str, &str); 16] = [
     ("enqueue", include_str!("enqueue.rs")),
     ("batch", include_str!("batch.rs")),
     ("session", include_str!("session.rs")),
@@ -10,6 +10,8 @@ const THEMES: [(&str, &str); 14] = [
     ("damage", include_str!("damage.rs")),
     ("park", include_str!("park.rs")),
     ("signal", include_str!("signal.rs")),
+    ("answers", include_str!("answers.rs")),
+    ("votes", include_str!("votes.rs")),
     ("append", include_str!("append.rs")),
     ("tick", include_str!("tick.rs")),
     ("upkeep", include_str!("upkeep.rs")),

@@ -19,7 +19,7 @@ pub use head::{
     CancelWish, Cursor, JournalPart, OpenQuestion, Page, Partial, RunFilter, RunHead, SessionRecord,
 };
 pub use lane::{Durability, Lane, When};
-pub use signal::{Address, InboxEntry, SignalReply, SignalRequest};
+pub use signal::{Address, InboxEntry, SignalReply, SignalRequest, SignalsReply};
 pub use upkeep::{
     Finding, GraphRecord, LaneStats, Level, Retention, Stats, TickRequest, Ticked, WorkerRecord,
 };

@@ -82,6 +82,38 @@ pub enum SignalReply {
     },
 }
 
+impl SignalReply {
+    /// Whether the answer is stored, by this call or by an earlier one of the same request.
+    #[must_use]
+    pub const fn is_taken(&self) -> bool {
+        match self {
+            Self::Delivered { .. } | Self::Kept { .. } => true,
+            Self::Voted
+            | Self::NotFound
+            | Self::Final { .. }
+            | Self::NotOpen
+            | Self::NoQuestion
+            | Self::Ambiguous { .. }
+            | Self::ArgsChanged { .. }
+            | Self::Decided { .. } => false,
+        }
+    }
+}
+
+/// What became of several signals of one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SignalsReply {
+    /// All are stored: their replies, in the order of the requests.
+    Taken(Vec<SignalReply>),
+    /// None is, because of this one: the first that is refused.
+    Refused {
+        /// Which, from 0.
+        index: usize,
+        /// Why.
+        reply: SignalReply,
+    },
+}
+
 /// A signal that waits in a run's inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxEntry {

@@ -49,6 +49,8 @@ fn request(name: &str) -> Option<RunRequest> {
         "time_at_the_end_of_counting" => lin().at_ms(i64::MAX),
         "no_steps" => lin().max_steps(0),
         "a_billion_steps" => lin().max_steps(1_000_000_000),
+        "budget_of_no_steps" => lin().budget_steps(0),
+        "budget_beyond_counting" => lin().budget_time(Duration::MAX),
         "stale_at_once" => lin().stale_after(Duration::ZERO),
         "17_tags" => (0..17).fold(lin(), |lin, n| lin.tag(format!("t{n}"), "v")),
         "tag_with_line_break" => lin().tag("t", "a\nb"),

@@ -8,8 +8,8 @@ use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
     Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
-    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, Stats, Store,
-    StoreResult, TickRequest, Ticked, WorkerRecord,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
+    Store, StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 use std::sync::Arc;
 
@@ -23,6 +23,9 @@ impl Enqueue for Deaf {
     }
     async fn signal(&self, request: &SignalRequest) -> StoreResult<SignalReply> {
         self.0.signal(request).await
+    }
+    async fn signal_all(&self, requests: &[SignalRequest]) -> StoreResult<SignalsReply> {
+        self.0.signal_all(requests).await
     }
     async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {
         self.0.append(request, kind).await

@@ -3,8 +3,9 @@
 use async_trait::async_trait;
 use holdpoint_graph::{Fingerprint, Namespace, RequestId, RunId};
 use holdpoint_storage::{
-    Address, AppendKind, AppendReply, AppendRequest, Enqueue, EnqueueReply, Enqueued, IfBusy,
-    InboxEntry, NewRun, SignalReply, SignalRequest, StoreResult, When, seal_payload,
+    Address, AppendKind, AppendReply, AppendRequest, Durability, Enqueue, EnqueueReply, Enqueued,
+    IfBusy, InboxEntry, NewRun, SignalReply, SignalRequest, SignalsReply, StoreResult, When,
+    seal_payload,
 };
 
 use super::{commit::push_question, digest};
@@ -19,6 +20,8 @@ use crate::{
 /// Items that one script stores when the call need not be atomic: they hold the server for a
 /// millisecond.
 const CHUNK: usize = 100;
+
+const SIGNAL_REPLY: &str = "the reply to a signal";
 
 #[async_trait]
 impl Enqueue for RedisStore {
@@ -44,46 +47,34 @@ impl Enqueue for RedisStore {
     }
 
     async fn signal(&self, request: &SignalRequest) -> StoreResult<SignalReply> {
-        let mut call = self.conn.call(Script::Signal).await?;
-        let address = match &request.address {
-            Address::Interrupt(interrupt) => InboxEntry::of_interrupt(interrupt),
-            Address::Gate(gate) => InboxEntry::of_gate(gate),
-            Address::Only => "?".to_owned(),
-        };
-        call.arg(request.run.as_str()).arg(request.request.as_str()).arg(address);
-        call.arg(request.args_hash.as_deref().unwrap_or_default()).arg(&request.record);
-        match &request.ballot {
-            Some(ballot) => {
-                call.arg(&ballot.voter).arg(&ballot.choice).number(ballot.needed);
+        match self.signal_all(std::slice::from_ref(request)).await? {
+            SignalsReply::Taken(mut replies) => {
+                replies.pop().ok_or_else(|| unreadable(SIGNAL_REPLY))
             }
-            None => {
-                call.arg("").arg("").number(1);
-            }
+            SignalsReply::Refused { reply, .. } => Ok(reply),
         }
-        let reply = self.conn.send(call, &request.request).await?;
-        let mut parts = Parts::of(reply, "the reply to a signal")?;
+    }
+
+    async fn signal_all(&self, requests: &[SignalRequest]) -> StoreResult<SignalsReply> {
+        let Some(first) = requests.first() else { return Ok(SignalsReply::Taken(Vec::new())) };
+        let mut call = self.conn.call(Script::Signal).await?;
+        call.arg(first.run.as_str());
+        requests.iter().for_each(|request| push_signal(&mut call, request));
+        let reply = self.conn.send(call, &first.request).await?;
+        let mut parts = Parts::of(reply, SIGNAL_REPLY)?;
         let durability = self.conn.durability();
-        Ok(match parts.text()?.as_str() {
-            "D" => {
-                let interrupt = codec::id(&parts.bytes()?, "a question")?;
-                let (is_vote, is_repeat) = (parts.text()? == "1", parts.text()? == "1");
-                SignalReply::Delivered { interrupt, is_vote, is_repeat, durability }
+        match parts.text()?.as_str() {
+            "A" => {
+                let replies = requests.iter().map(|_| signalled(&mut parts.parts()?, durability));
+                Ok(SignalsReply::Taken(replies.collect::<StoreResult<_>>()?))
             }
-            "K" => SignalReply::Kept { durability },
-            "N" => SignalReply::NotFound,
-            "E" => SignalReply::Final { status: codec::status(&parts.text()?)? },
-            "O" => SignalReply::NotOpen,
-            "Q" => SignalReply::NoQuestion,
-            "M" => {
-                let ids = parts.texts()?;
-                let open = ids.iter().map(|id| codec::id(id.as_bytes(), "a question"));
-                SignalReply::Ambiguous { open: open.collect::<StoreResult<_>>()? }
+            "R" => {
+                let index = parts.number()?;
+                let reply = signalled(&mut parts.parts()?, durability)?;
+                Ok(SignalsReply::Refused { index, reply })
             }
-            "H" => SignalReply::ArgsChanged { args_hash: parts.text()? },
-            "T" => SignalReply::Voted,
-            "V" => SignalReply::Decided { record: parts.bytes()? },
-            _ => return Err(unreadable("the reply to a signal")),
-        })
+            _ => Err(unreadable(SIGNAL_REPLY)),
+        }
     }
 
     async fn append(&self, request: &AppendRequest, kind: &AppendKind) -> StoreResult<AppendReply> {
@@ -127,10 +118,7 @@ impl Enqueue for RedisStore {
     }
 }
 
-fn appended(
-    reply: redis::Value,
-    durability: holdpoint_storage::Durability,
-) -> StoreResult<AppendReply> {
+fn appended(reply: redis::Value, durability: Durability) -> StoreResult<AppendReply> {
     let mut parts = Parts::of(reply, "the reply to an append")?;
     Ok(match parts.text()?.as_str() {
         "A" => AppendReply::Done { status: codec::status(&parts.text()?)?, durability },
@@ -203,5 +191,43 @@ fn verdict(item: &NewRun, mut parts: Parts) -> StoreResult<Enqueued> {
         "G" => Enqueued::SessionGraph { graph: codec::id(&parts.bytes()?, "a graph")? },
         "Q" => Enqueued::QueueFull { depth: parts.number()? },
         _ => return Err(unreadable("the reply to an enqueue")),
+    })
+}
+
+fn push_signal(call: &mut Call, request: &SignalRequest) {
+    let address = match &request.address {
+        Address::Interrupt(interrupt) => InboxEntry::of_interrupt(interrupt),
+        Address::Gate(gate) => InboxEntry::of_gate(gate),
+        Address::Only => "?".to_owned(),
+    };
+    call.arg(request.request.as_str()).arg(address);
+    call.arg(request.args_hash.as_deref().unwrap_or_default()).arg(&request.record);
+    match &request.ballot {
+        Some(ballot) => call.arg(&ballot.voter).arg(&ballot.choice).number(ballot.needed),
+        None => call.arg("").arg("").number(1),
+    };
+}
+
+fn signalled(parts: &mut Parts, durability: Durability) -> StoreResult<SignalReply> {
+    Ok(match parts.text()?.as_str() {
+        "D" => {
+            let interrupt = codec::id(&parts.bytes()?, "a question")?;
+            let (is_vote, is_repeat) = (parts.text()? == "1", parts.text()? == "1");
+            SignalReply::Delivered { interrupt, is_vote, is_repeat, durability }
+        }
+        "K" => SignalReply::Kept { durability },
+        "N" => SignalReply::NotFound,
+        "E" => SignalReply::Final { status: codec::status(&parts.text()?)? },
+        "O" => SignalReply::NotOpen,
+        "Q" => SignalReply::NoQuestion,
+        "M" => {
+            let ids = parts.texts()?;
+            let open = ids.iter().map(|id| codec::id(id.as_bytes(), "a question"));
+            SignalReply::Ambiguous { open: open.collect::<StoreResult<_>>()? }
+        }
+        "H" => SignalReply::ArgsChanged { args_hash: parts.text()? },
+        "T" => SignalReply::Voted,
+        "V" => SignalReply::Decided { record: parts.bytes()? },
+        _ => return Err(unreadable(SIGNAL_REPLY)),
     })
 }

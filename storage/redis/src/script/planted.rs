@@ -59,7 +59,8 @@ fn edits(bug: Planted) -> &'static [Edit] {
             (
                 "tick",
                 "lose(run, h, now, ARGV[9], delays, what)\n",
-                "lose(run, h, now, ARGV[9], delays, what)\nredis.call('HSET', T .. 'r:' .. run, 'c', \
+                "lose(run, h, now, ARGV[9], delays, what)\n\
+                 redis.call('HSET', T .. 'r:' .. run, 'c', \
                  h.claims .. '|' .. int(h.row + 1) .. '|' .. int(h.life + 1))\n",
             ),
         ],
@@ -73,11 +74,9 @@ fn edits(bug: Planted) -> &'static [Edit] {
             "for first = plan.first, plan.last, 1000 do",
             "for first = math.min(plan.first + 1, plan.last), plan.last, 1000 do",
         )],
-        Planted::AnswerUnbound => &[(
-            "signal",
-            "if ARGV[5] ~= '' and ARGV[5] ~= found[2] then return {'H', found[2]} end",
-            "",
-        )],
+        Planted::AnswerUnbound => {
+            &[("signal", "if args ~= '' and args ~= found[2] then return {'H', found[2]} end", "")]
+        }
         // Elsewhere: in the other store, and in the worker.
         Planted::EarlyAcknowledgement | Planted::NoRenewalInDrain => &[],
     }

@@ -1,84 +1,113 @@
 #!lua flags=allow-oom
--- Stores an answer for one question, the first one only, and wakes the run when it is parked.
--- Nothing is consumed or written on a refusal.
+-- Stores answers of one call, all or none, each for one question and the first one only, and
+-- wakes the run when it is parked. Nothing is consumed or written on a refusal.
 -- KEYS 1 meta
--- ARGV 1 sentinel 2 run 3 request 4 address: iID, gNAME or `?` 5 hash of the arguments or empty
---   6 record 7 voter, or empty when one answer decides 8 choice 9 votes for it that decide
--- Replies: D id vote repeat: delivered | K: kept for the gate | N: no run | E state: has ended
+-- ARGV 1 sentinel 2 run, then 7 for each answer: request, address (iID, gNAME or `?`), hash of the
+--   arguments or empty, record, voter (empty when one answer decides), choice, votes for it that
+--   decide
+-- Replies: A, then one for each answer | R index one: the first that is refused.
+--   One is D id vote repeat: delivered | K: kept for the gate | N: no run | E state: has ended
 --   | O: not open | Q: no question | M ids: ambiguous | H hash: other arguments | V record: decided
 --   before | T: has voted before
-local run, request, address = ARGV[2], ARGV[3], ARGV[4]
+local run = ARGV[2]
 local h = head(run)
-if not h then return {'N'} end
-if string.find('cfx', h.s) then return {'E', h.s} end
-local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
-local open = redis.call('HGETALL', T .. 'o:' .. run)
-local fits, found = {}, nil
-for i = 1, #open, 2 do
-  local at, hash, gate, votes = string.match(open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
-  if not at then corrupt(run, 'question ' .. open[i] .. ' is cut or altered') end
-  if (kind == 'i' and name == open[i]) or (kind == 'g' and gate == address) or kind == '?' then
-    found = {open[i], hash, gate, at, votes}
-    fits[#fits + 1] = found
-  end
+if not h then return {'R', '0', {'N'}} end
+if string.find('cfx', h.s) then return {'R', '0', {'E', h.s}} end
+local open, stored_open = {}, redis.call('HGETALL', T .. 'o:' .. run)
+for i = 1, #stored_open, 2 do
+  local at, hash, gate, votes =
+    string.match(stored_open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
+  if not at then corrupt(run, 'question ' .. stored_open[i] .. ' is cut or altered') end
+  open[#open + 1] = {stored_open[i], hash, gate, at, votes}
 end
--- A record is stored behind the request that brought it.
+-- What this call brings is seen by its later answers before any of it is written. A record stands
+-- behind the request that brought it.
+local new, slots, is_delivered = {}, {}, false
 local function stored(key)
-  local value = redis.call('HGET', T .. 'i:' .. run, key)
+  local value = new[key] or redis.call('HGET', T .. 'i:' .. run, key)
   if not value then return nil end
   return string.match(value, '^([^\n]*)\n(.*)$')
 end
-if #fits > 1 then
-  table.sort(fits, function(a, b)
-    return before(a[4] .. ' ' .. a[1], b[4] .. ' ' .. b[1])
-  end)
-  local ids = {}
-  for n, fit in ipairs(fits) do ids[n] = fit[1] end
-  return {'M', ids}
+local function put(slot, request, record)
+  new[slot] = request .. '\n' .. record
+  slots[#slots + 1] = slot
 end
-if not found then
-  if kind == '?' then return {'Q'} end
-  if kind == 'i' then return {'O'} end
-  local by, record = stored(address)
-  if by == request then return {'K'} end
-  if by then return {'V', record} end
-  redis.call('HSET', T .. 'i:' .. run, address, request .. '\n' .. ARGV[6])
-  redis.call('HSET', T .. 'r:' .. run, 'i', '1')
-  tell(run, h.F, 'i')
-  return {'K'}
-end
-if ARGV[5] ~= '' and ARGV[5] ~= found[2] then return {'H', found[2]} end
-local by, record = stored('i' .. found[1])
-if by == request then return {'D', found[1], '0', '1'} end
-if by then return {'V', record} end
-if found[3] ~= '' then
-  by, record = stored(found[3])
-  if by == request then return {'D', found[1], '0', '1'} end
-  if by then return {'V', record} end
-end
-local slot, same = 'i' .. found[1], 1
-local function count(choice, voter)
-  if choice == ARGV[8] then same = same + 1 end
-  return voter == ARGV[7]
-end
-if ARGV[7] ~= '' then
-  for choice, voter in string.gmatch(found[5], '([^| ]+)|([^| ]+)') do
-    if count(choice, voter) then return {'T'} end
+-- The votes on a question that decide nothing yet; an answer that is one of them is told so.
+local function voted(found, request, voter, choice)
+  local same = 1
+  local function count(for_what, who)
+    if for_what == choice then same = same + 1 end
+    return who == voter
+  end
+  for for_what, who in string.gmatch(found[5], '([^| ]+)|([^| ]+)') do
+    if count(for_what, who) then return nil, {'T'} end
   end
   local start = 'v' .. found[1] .. '|'
-  for _, cast in ipairs(redis.call('HKEYS', T .. 'i:' .. run)) do
-    if string.sub(cast, 1, #start) == start then
-      local choice, voter = string.match(string.sub(cast, #start + 1), '^([^|]*)|(.*)$')
-      if count(choice, voter) then
-        if stored(cast) == request then return {'D', found[1], '1', '1'} end
-        return {'T'}
+  for _, keys in ipairs({redis.call('HKEYS', T .. 'i:' .. run), slots}) do
+    for _, cast in ipairs(keys) do
+      if string.sub(cast, 1, #start) == start then
+        if count(string.match(string.sub(cast, #start + 1), '^([^|]*)|(.*)$')) then
+          if stored(cast) == request then return nil, {'D', found[1], '1', '1'} end
+          return nil, {'T'}
+        end
       end
     end
   end
-  if same < tonumber(ARGV[9]) then slot = start .. ARGV[8] .. '|' .. ARGV[7] end
+  return same
 end
-local what = h.s == 'p' and turn(run, h)
-redis.call('HSET', T .. 'i:' .. run, slot, request .. '\n' .. ARGV[6])
+-- Judges the answer whose arguments begin at `n`: the reply, and whether it is taken.
+local function judge(n)
+  local request, address, args, record, voter, choice, needed = unpack(ARGV, n, n + 6)
+  local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
+  local fits = {}
+  for _, asked in ipairs(open) do
+    local is_it = (kind == 'i' and name == asked[1]) or (kind == 'g' and asked[3] == address)
+    if is_it or kind == '?' then fits[#fits + 1] = asked end
+  end
+  if #fits > 1 then
+    table.sort(fits, function(a, b)
+      return before(a[4] .. ' ' .. a[1], b[4] .. ' ' .. b[1])
+    end)
+    local ids = {}
+    for i, fit in ipairs(fits) do ids[i] = fit[1] end
+    return {'M', ids}
+  end
+  local found = fits[1]
+  if not found then
+    if kind == '?' then return {'Q'} end
+    if kind == 'i' then return {'O'} end
+    local by, first = stored(address)
+    if by and by ~= request then return {'V', first} end
+    if not by then put(address, request, record) end
+    return {'K'}, true
+  end
+  if args ~= '' and args ~= found[2] then return {'H', found[2]} end
+  for _, slot in ipairs({'i' .. found[1], found[3] ~= '' and found[3] or nil}) do
+    local by, first = stored(slot)
+    if by == request then return {'D', found[1], '0', '1'}, true end
+    if by then return {'V', first} end
+  end
+  local slot, is_vote = 'i' .. found[1], '0'
+  if voter ~= '' then
+    local same, told = voted(found, request, voter, choice)
+    if told then return told, told[1] == 'D' end
+    if same < tonumber(needed) then
+      slot, is_vote = 'v' .. found[1] .. '|' .. choice .. '|' .. voter, '1'
+    end
+  end
+  put(slot, request, record)
+  is_delivered = true
+  return {'D', found[1], is_vote, '0'}, true
+end
+local replies = {'A'}
+for n = 3, #ARGV, 7 do
+  local reply, is_taken = judge(n)
+  if not is_taken then return {'R', int((n - 3) / 7), reply} end
+  replies[#replies + 1] = reply
+end
+if #slots == 0 then return replies end
+local what = is_delivered and h.s == 'p' and turn(run, h)
+for _, slot in ipairs(slots) do redis.call('HSET', T .. 'i:' .. run, slot, new[slot]) end
 redis.call('HSET', T .. 'r:' .. run, 'i', '1')
 if what then
   local now = clock()
@@ -89,4 +118,4 @@ if what then
   enter(run, h, what)
 end
 tell(run, h.F, 'i')
-return {'D', found[1], string.sub(slot, 1, 1) == 'v' and '1' or '0', '0'}
+return replies

@@ -1,7 +1,7 @@
 //! Storing answers: one for each question, and nothing consumed on a refusal.
 
 use holdpoint_graph::{Ballot, InterruptId, Life};
-use holdpoint_storage::{Address, InboxEntry, SignalReply, SignalRequest};
+use holdpoint_storage::{Address, InboxEntry, SignalReply, SignalRequest, SignalsReply};
 use rusqlite::params;
 
 use crate::{db::id, fault::Done, row::RunRow, tx::Tx};
@@ -18,6 +18,27 @@ struct Open {
 struct Waiting {
     request: String,
     record: Vec<u8>,
+}
+
+/// Stores answers, all or none.
+pub(crate) fn signal_all(tx: &mut Tx<'_>, requests: &[SignalRequest]) -> Done<SignalsReply> {
+    let mark = tx.mark();
+    tx.db.execute(include_str!("../../sql/savepoint.sql"), [])?;
+    let mut said = SignalsReply::Taken(Vec::with_capacity(requests.len()));
+    for (index, request) in requests.iter().enumerate() {
+        let reply = signal(tx, request)?;
+        match &mut said {
+            SignalsReply::Taken(replies) if reply.is_taken() => replies.push(reply),
+            SignalsReply::Taken(_) | SignalsReply::Refused { .. } => {
+                tx.db.execute(include_str!("../../sql/rollback_to_savepoint.sql"), [])?;
+                tx.go_back_to(mark);
+                said = SignalsReply::Refused { index, reply };
+                break;
+            }
+        }
+    }
+    tx.db.execute(include_str!("../../sql/release_savepoint.sql"), [])?;
+    Ok(said)
 }
 
 /// Stores an answer.

@@ -5,12 +5,27 @@ use holdpoint_graph::{Ballot, InterruptId, Life, RequestId, RunId, RunStatus};
 use super::{Model, ModelRun, Waiting};
 use crate::{
     Address, AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, Durability, InboxEntry,
-    OpenedInterrupt, SignalReply, SignalRequest, Vote,
+    OpenedInterrupt, SignalReply, SignalRequest, SignalsReply, Vote,
 };
 
 const DURABILITY: Durability = Durability::Buffered;
 
 impl Model {
+    /// Stores answers, all or none.
+    pub fn signal_all(&mut self, requests: &[SignalRequest], now_ms: i64) -> SignalsReply {
+        let before = self.clone();
+        let mut replies = Vec::new();
+        for (index, request) in requests.iter().enumerate() {
+            let reply = self.signal(request, now_ms);
+            if !reply.is_taken() {
+                *self = before;
+                return SignalsReply::Refused { index, reply };
+            }
+            replies.push(reply);
+        }
+        SignalsReply::Taken(replies)
+    }
+
     /// Stores an answer.
     pub fn signal(&mut self, request: &SignalRequest, now_ms: i64) -> SignalReply {
         let Some(mut run) = self.runs.get(&request.run).cloned() else {

@@ -5,7 +5,9 @@ use proptest::sample::Index;
 
 use super::{
     op::{Becomes, Cast, Item, Kind, LeasePick, Op, StartTime, To, Write},
-    side::{Agreed, Granted, Sent, Sides, append_reply, commit_reply, same, signal_reply},
+    side::{
+        Agreed, Granted, Sent, Sides, append_reply, commit_reply, same, signal_reply, signals_reply,
+    },
 };
 use crate::{
     Address, AppendKind, AppendRequest, ClaimRequest, ClaimedRun, CommitRequest, Disposition,
@@ -42,8 +44,16 @@ impl Sides {
                 self.send(Sent::Commit(Box::new(request), granted.real)).await
             }
             Op::Signal { run, to, args, ballot } => {
-                let request = self.signal(run, to, *args, *ballot);
+                let request = self.signal(&self.any_run(run), to, *args, *ballot);
                 self.send(Sent::Signal(request)).await
+            }
+            Op::SignalAll { run, answers } => {
+                let run = self.any_run(run);
+                let one = |(to, args, ballot): &(To, Option<bool>, Option<Cast>)| {
+                    self.signal(&run, to, *args, *ballot)
+                };
+                let requests = answers.iter().map(one).collect();
+                self.send(Sent::SignalAll(requests)).await
             }
             Op::Append { run, kind, is_moved } => {
                 let Some(request) = self.append(run, *is_moved) else { return Ok(()) };
@@ -88,6 +98,11 @@ impl Sides {
                 let real = world.signal(&request).await.map_err(|error| error.to_string())?;
                 let model = model.signal(&request, now_ms);
                 same("signal", &signal_reply(model), &signal_reply(real))
+            }
+            Sent::SignalAll(requests) => {
+                let real = world.signal_all(&requests).await.map_err(|error| error.to_string())?;
+                let model = model.signal_all(&requests, now_ms);
+                same("signal_all", &signals_reply(model), &signals_reply(real))
             }
             Sent::Append(request, kind) => {
                 let real =
@@ -245,13 +260,12 @@ impl Sides {
 
     fn signal(
         &mut self,
-        run: &Index,
+        run: &RunId,
         to: &To,
         args: Option<bool>,
         ballot: Option<Cast>,
     ) -> SignalRequest {
-        let run = self.any_run(run);
-        let open = self.model.questions(&run);
+        let open = self.model.questions(run);
         let address = match to {
             To::Open(index) if !open.is_empty() => {
                 Address::Interrupt(index.get(open).interrupt.clone())
@@ -272,7 +286,14 @@ impl Sides {
             choice: format!("choice{}", cast.choice),
             needed: cast.needed,
         });
-        SignalRequest { run, request: id(&request), address, args_hash, ballot, record }
+        SignalRequest {
+            run: run.clone(),
+            request: id(&request),
+            address,
+            args_hash,
+            ballot,
+            record,
+        }
     }
 
     fn append(&mut self, run: &Index, is_moved: bool) -> Option<AppendRequest> {

@@ -36,6 +36,11 @@ pub(super) enum Op {
         args: Option<bool>,
         ballot: Option<Cast>,
     },
+    /// Several answers to one run, all or none.
+    SignalAll {
+        run: Index,
+        answers: Vec<(To, Option<bool>, Option<Cast>)>,
+    },
     Append {
         run: Index,
         kind: Kind,
@@ -132,7 +137,6 @@ pub(super) enum Kind {
     Migrate(u8, u8),
 }
 
-/// Sequences of about forty operations.
 /// A vote: who, for what, and how many such decide.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cast {
@@ -145,6 +149,7 @@ fn cast() -> impl Strategy<Value = Cast> {
     (0..3_u8, 0..2_u8, 1..4_u32).prop_map(|(voter, choice, needed)| Cast { voter, choice, needed })
 }
 
+/// Sequences of about forty operations.
 pub(super) fn sequences() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op(), 20..60)
 }
@@ -161,8 +166,10 @@ fn op() -> impl Strategy<Value = Op> {
         1 => lease().prop_map(|lease| Op::Release { lease }),
         10 => (lease(), write(), becomes())
             .prop_map(|(lease, write, becomes)| Op::Commit { lease, write, becomes }),
-        5 => (index(), to(), option::weighted(0.3, weighted(70)), option::weighted(0.5, cast()))
-            .prop_map(|(run, to, args, ballot)| Op::Signal { run, to, args, ballot }),
+        5 => (index(), answer())
+            .prop_map(|(run, (to, args, ballot))| Op::Signal { run, to, args, ballot }),
+        3 => (index(), proptest::collection::vec(answer(), 0..4))
+            .prop_map(|(run, answers)| Op::SignalAll { run, answers }),
         4 => (index(), kind(), weighted(10))
             .prop_map(|(run, kind, is_moved)| Op::Append { run, kind, is_moved }),
         1 => index().prop_map(|run| Op::StartNow { run }),
@@ -270,6 +277,10 @@ fn becomes() -> impl Strategy<Value = Becomes> {
         2 => Just(Becomes::Fail),
         2 => Just(Becomes::Cancel),
     ]
+}
+
+fn answer() -> impl Strategy<Value = (To, Option<bool>, Option<Cast>)> {
+    (to(), option::weighted(0.3, weighted(70)), option::weighted(0.5, cast()))
 }
 
 fn to() -> impl Strategy<Value = To> {

@@ -7,7 +7,7 @@ use holdpoint_graph::{RunId, RunStatus, WorkerId};
 use crate::{
     AppendKind, AppendReply, AppendRequest, ClaimRequest, ClaimedRun, CommitReply, CommitRequest,
     Durability, InboxEntry, Lease, Level, NewRun, RunHead, SessionRecord, SignalReply,
-    SignalRequest,
+    SignalRequest, SignalsReply,
     conformance::{Model, id, world::World},
 };
 
@@ -27,6 +27,7 @@ pub(super) enum Sent {
     Enqueue(Vec<NewRun>, bool),
     Commit(Box<CommitRequest>, Lease),
     Signal(SignalRequest),
+    SignalAll(Vec<SignalRequest>),
     Append(AppendRequest, AppendKind),
 }
 
@@ -238,5 +239,17 @@ pub(super) fn signal_reply(reply: SignalReply) -> SignalReply {
         | SignalReply::ArgsChanged { .. }
         | SignalReply::Voted
         | SignalReply::Decided { .. } => reply,
+    }
+}
+
+/// The reply without its levels.
+pub(super) fn signals_reply(reply: SignalsReply) -> SignalsReply {
+    match reply {
+        SignalsReply::Taken(replies) => {
+            SignalsReply::Taken(replies.into_iter().map(signal_reply).collect())
+        }
+        SignalsReply::Refused { index, reply } => {
+            SignalsReply::Refused { index, reply: signal_reply(reply) }
+        }
     }
 }

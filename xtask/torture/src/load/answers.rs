@@ -120,7 +120,7 @@ fn value(kind: Option<InterruptKind>, chance: &mut Chance) -> Value {
         Some(InterruptKind::Gate) => json!({ "approve": true }),
         Some(InterruptKind::Ask) | None => json!(chance.below(100)),
         Some(InterruptKind::Stale) => json!("resume"),
-        Some(InterruptKind::Budget) => json!({ "approve": true }),
+        Some(InterruptKind::Budget) => json!({ "raise_by": 100 }),
     }
 }
 
