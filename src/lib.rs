@@ -70,10 +70,10 @@ pub use holdpoint_graph::{
     merge_all, register_entrypoint, register_task, task_graph,
 };
 pub use holdpoint_producer::{
-    CancelOutcome, EventView, Follow, FollowItem, ForkOptions, GateFilter, GateRow, InterruptView,
-    PartialView, PositionView, Producer, ProducerError, Receipt, Rows, RunRequest, RunRow, RunView,
-    SignalOptions, SignalOutcome, Signalled, Timestamp, Until, Why, format_time, parse_duration,
-    parse_time,
+    CancelOutcome, EventView, Follow, FollowItem, ForkOptions, GateFilter, GateOrder, GateRow,
+    InterruptView, PartialView, PositionView, Producer, ProducerError, Receipt, Rows, RunRequest,
+    RunRow, RunView, SignalOptions, SignalOutcome, Signalled, Timestamp, Until, Why, format_time,
+    parse_duration, parse_time,
 };
 pub use holdpoint_storage::{
     Clock, Durability, IfBusy, Random, RunFilter, Store, StoreError, SystemClock,

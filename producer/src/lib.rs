@@ -36,6 +36,7 @@ pub use error::{Decision, ProducerError};
 pub use events::{CheckpointView, EventView, PartialView};
 pub use follow::{Follow, FollowItem};
 pub use fork::{ForkOptions, Resumed};
+pub use holdpoint_storage::GateOrder;
 pub use link::{Link, LinkKeys, LinkOptions, LinkView};
 pub use list::{GateFilter, GateRow, Rows, RunRow};
 pub use producer::Producer;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdpoint_graph::{
     Code, GraphId, InterruptKind, Refusal, RunId, RunStatus, fingerprint::of_parts, limits,
 };
-use holdpoint_storage::{Cursor, OpenQuestion, RunFilter, RunHead};
+use holdpoint_storage::{Cursor, GateOrder, OpenQuestion, QuestionFilter, RunFilter, RunHead};
 use serde::Serialize;
 
 use crate::{
@@ -91,20 +91,44 @@ impl Serialize for GateRow {
     }
 }
 
-/// Which open questions a list shows; an empty condition holds always.
+/// Which open questions a list shows, and in which order: all conditions hold together; one that
+/// is empty holds always.
+///
+/// Whoever asks for questions of a person or of groups gets those that name this person or one of
+/// these groups, and those that name nobody, because they are asked of everybody.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateFilter {
     /// Of runs of this graph.
     pub graph: Option<GraphId>,
-    /// Asked of this person; a question without assignees is asked of everybody.
+    /// Asked of this person.
     pub assignee: Option<String>,
+    /// Asked of one of these groups, or of the person; at most
+    /// [`GROUPS_MAX`](limits::GROUPS_MAX).
+    pub groups: Vec<String>,
+    /// Of runs with this tag, as `KEY=VALUE`.
+    pub tag: Option<String>,
+    /// Opened before this time, in ms since 1970 by the store's clock.
+    pub opened_before_ms: Option<i64>,
+    /// The order; the oldest first by default.
+    pub order: GateOrder,
 }
 
 impl GateFilter {
-    fn accepts(&self, row: &GateRow) -> bool {
-        let asked = &row.open.assignees;
-        self.graph.as_ref().is_none_or(|graph| *graph == row.graph)
-            && self.assignee.as_ref().is_none_or(|who| asked.is_empty() || asked.contains(who))
+    fn checked(&self) -> Result<QuestionFilter, Refusal> {
+        let (count, max) = (self.groups.len(), limits::GROUPS_MAX);
+        if count > max {
+            let message = format!("are {count}, the most is {max}");
+            return Err(Refusal::new(Code::Range, "groups", message));
+        }
+        Ok(QuestionFilter {
+            run: None,
+            graph: self.graph.clone(),
+            assignee: self.assignee.clone(),
+            groups: self.groups.clone(),
+            tag: self.tag.clone(),
+            opened_before_ms: self.opened_before_ms,
+            order: self.order,
+        })
     }
 }
 
@@ -135,26 +159,28 @@ impl Producer {
         }
     }
 
-    /// Open questions, oldest first. A page may be short and still have a next one.
+    /// Open questions in the order of the filter. The store finds them in its lists, so that a page
+    /// costs the same wherever it stands and however many questions are open; one may be short and
+    /// still have a next one. Questions that open, close or are shown anew meanwhile disturb no
+    /// page: what stays open is shown once. A cursor goes with its order.
     ///
     /// # Errors
-    /// As [`Producer::list`].
+    /// As [`Producer::list`]; `E_RANGE` also for too many groups.
     pub async fn gates(
         &self,
         filter: &GateFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Rows<GateRow>, ProducerError> {
-        let limit = rows_max(limit)?;
+        let (filter, limit) = (filter.checked()?, rows_max(limit)?);
         let mut after = after.map(parse_cursor).transpose()?;
         let mut rows = Vec::new();
         let tries = self.tries();
         loop {
             let left = limit - rows.len();
-            let call = || self.store().questions(None, after.as_ref(), left);
+            let call = || self.store().questions(&filter, after.as_ref(), left);
             let page = self.insist(None, call).await?;
-            let found = page.rows.iter().map(gate_row).filter(|row| filter.accepts(row));
-            rows.extend(found);
+            rows.extend(page.rows.iter().map(gate_row));
             after = page.next;
             if after.is_none() || rows.len() >= limit || tries.is_over() {
                 return Ok(Rows { rows, next: after.as_ref().map(format_cursor) });

@@ -90,6 +90,7 @@ async fn list(context: &Context, args: &Gates) -> Result<(), Stop> {
     let filter = GateFilter {
         graph: args.graph.as_ref().map(GraphId::new).transpose()?,
         assignee: args.assignee.clone(),
+        ..GateFilter::default()
     };
     let limit = page_size(args.limit.as_ref())?;
     let producer = context.producer(Access::Existing).await?;

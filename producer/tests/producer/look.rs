@@ -195,7 +195,10 @@ async fn lists_are_paged_by_cursors() {
     ];
     assert_eq!(keys, expect);
 
-    let gates = |assignee: &str| GateFilter { graph: None, assignee: Some(assignee.to_owned()) };
+    let gates = |assignee: &str| GateFilter {
+        assignee: Some(assignee.to_owned()),
+        ..GateFilter::default()
+    };
     let mine = world.producer.gates(&gates("ann"), None, 50).await.unwrap();
     assert_eq!((mine.rows.len(), mine.next), (3, None));
     let row = json_of(&mine.rows[0]);

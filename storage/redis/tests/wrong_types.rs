@@ -175,6 +175,9 @@ fn finish(run: &ClaimedRun) -> CommitRequest {
 fn park(run: &ClaimedRun) -> CommitRequest {
     let question = OpenedInterrupt {
         votes: Vec::new(),
+        deadline_ms: None,
+        assignees: Vec::new(),
+        groups: Vec::new(),
         interrupt: "q2".parse().unwrap(),
         gate: Some("g".to_owned()),
         args_hash: "args".to_owned(),

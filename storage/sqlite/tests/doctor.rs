@@ -103,6 +103,9 @@ impl World {
         let opened = match disposition {
             Disposition::Park { .. } => vec![OpenedInterrupt {
                 votes: Vec::new(),
+                deadline_ms: None,
+                assignees: Vec::new(),
+                groups: Vec::new(),
                 interrupt: "q1".parse().unwrap(),
                 gate: None,
                 args_hash: "args".to_owned(),

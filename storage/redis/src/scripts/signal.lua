@@ -12,12 +12,18 @@ local h = head(run)
 if not h then return {'N'} end
 if string.find('cfx', h.s) then return {'E', h.s} end
 local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
-local open = redis.call('HGETALL', T .. 'o:' .. run)
+local open
+if kind == 'i' then
+  open = {name, redis.call('HGET', T .. 'o:' .. run, name) or nil}
+else
+  open = redis.call('HGETALL', T .. 'o:' .. run)
+end
 local fits, found = {}, nil
-for i = 1, #open, 2 do
-  local at, hash, gate, votes = string.match(open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
+for i = 1, #open - 1, 2 do
+  local at, hash, gate, votes =
+    string.match(open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n')
   if not at then corrupt(run, 'question ' .. open[i] .. ' is cut or altered') end
-  if (kind == 'i' and name == open[i]) or (kind == 'g' and gate == address) or kind == '?' then
+  if kind == 'i' or (kind == 'g' and gate == address) or kind == '?' then
     found = {open[i], hash, gate, at, votes}
     fits[#fits + 1] = found
   end

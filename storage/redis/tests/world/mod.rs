@@ -110,6 +110,9 @@ impl World {
                     let park = commit(&claimed, Disposition::Park { wake_at_ms: until });
                     let question = OpenedInterrupt {
                         votes: Vec::new(),
+                        deadline_ms: None,
+                        assignees: Vec::new(),
+                        groups: Vec::new(),
                         interrupt: "q1".parse().unwrap(),
                         gate: None,
                         args_hash: "args".to_owned(),
