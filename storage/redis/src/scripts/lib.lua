@@ -132,6 +132,29 @@ local function disown(run, worker)
   redis.call('ZREM', T .. 'lse', run)
   redis.call('SREM', T .. 'h:' .. worker, run)
 end
+--@ standing
+-- The lists in which a stored question stands, with its score in each: in one for everybody's
+-- questions or for those of somebody, and in those of its graph, of all whom it asks, and of its
+-- run's tags. One without a deadline stands in the `ou` of a list by opening, one with a deadline
+-- in the `oo` by opening and in the `od` by deadline. Nothing for one that is cut or altered.
+local function standing(h, value)
+  local at, deadline, asked =
+    string.match(value, '^(%d+)\n[^\n]*\n[^\n]*\n[^\n]*\n(%d*)\n([^\n]*)\n')
+  local lists = {}
+  local function add(list)
+    if deadline == '' then
+      lists['ou:' .. list] = at
+    else
+      lists['oo:' .. list], lists['od:' .. list] = at, deadline
+    end
+  end
+  if not at then return lists end
+  add(asked == '' and 'all' or 'some')
+  add('g:' .. h.graph)
+  for list in string.gmatch(asked, '[^ ]+') do add(list) end
+  for tag in string.gmatch(h.g or '', '[^\n]+') do add('t:' .. tag) end
+  return lists
+end
 --@ aside
 -- Puts a run that cannot be read aside: out of every place that leads to it, so that it stops
 -- nobody, while all that is stored of it stays. `counted`: the queue in which it was found.
@@ -220,29 +243,6 @@ end
 local function settle(run, state, now, is_last)
   local ended = ({c = 'fin', x = 'can', f = 'dead'})[state]
   redis.call('ZADD', T .. ended .. (is_last and '.l' or ''), now, run)
-end
---@ standing
--- The lists in which a stored question stands, with its score in each: in one for everybody's
--- questions or for those of somebody, and in those of its graph, of all whom it asks, and of its
--- run's tags. One without a deadline stands in the `ou` of a list by opening, one with a deadline
--- in the `oo` by opening and in the `od` by deadline. Nothing for one that is cut or altered.
-local function standing(h, value)
-  local at, deadline, asked =
-    string.match(value, '^(%d+)\n[^\n]*\n[^\n]*\n[^\n]*\n(%d*)\n([^\n]*)\n')
-  local lists = {}
-  local function add(list)
-    if deadline == '' then
-      lists['ou:' .. list] = at
-    else
-      lists['oo:' .. list], lists['od:' .. list] = at, deadline
-    end
-  end
-  if not at then return lists end
-  add(asked == '' and 'all' or 'some')
-  add('g:' .. h.graph)
-  for list in string.gmatch(asked, '[^ ]+') do add(list) end
-  for tag in string.gmatch(h.g or '', '[^\n]+') do add('t:' .. tag) end
-  return lists
 end
 --@ note
 -- Notes what becomes of a question: its stored form from now on, or none when it closes. Before
