@@ -351,46 +351,4 @@ fn place_of(order: GateOrder, cursor: &Cursor) -> Result<(Part, Option<(i64, Str
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_come_back_and_have_no_blanks() {
-        for text in ["", "ann", "ann lee", "100 %", "%20", "a\nb", "%%0A \n%"] {
-            let word = to_word(text);
-            assert!(!word.contains([' ', '\n']), "{word:?}");
-            assert_eq!(from_word(&word), text);
-        }
-    }
-
-    #[test]
-    fn a_question_stands_in_each_list_once() {
-        let names = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
-        let graph = GraphId::new("refunds").unwrap();
-        let tags = names(&["team=a", "team=a"]);
-        let of_all = question_lists(&graph, &tags, &[]);
-        assert_eq!(of_all, names(&["all", "g:refunds", "t:team=a"]));
-        let asked = asked(&names(&["ann lee", "bob", "bob"]), &names(&["ops"]));
-        assert_eq!(asked, names(&["a:ann%20lee", "a:bob", "m:ops"]));
-        let of_some = question_lists(&graph, &[], &asked);
-        assert_eq!(of_some, names(&["a:ann%20lee", "a:bob", "g:refunds", "m:ops", "some"]));
-        assert!(of_some.iter().filter(|list| is_of_asked(list)).eq(asked.iter()));
-    }
-
-    #[test]
-    fn a_cursor_of_another_order_is_refused() {
-        for (order, id, is_good) in [
-            (GateOrder::Oldest, "oq1 r1", true),
-            (GateOrder::Oldest, "dq1 r1", false),
-            (GateOrder::Deadline, "dq1 r1", true),
-            (GateOrder::Deadline, "u", true),
-            (GateOrder::Deadline, "oq1 r1", false),
-            (GateOrder::Oldest, "", false),
-        ] {
-            let filter = QuestionFilter { order, ..QuestionFilter::default() };
-            let cursor = Cursor { at_ms: 5, id: id.to_owned() };
-            let page = QuestionPage::new(&filter, Some(&cursor), 1);
-            assert_eq!(page.is_ok(), is_good, "{order:?} {id:?}");
-        }
-    }
-}
+mod tests;
