@@ -73,10 +73,10 @@ pub use holdpoint_graph::{
 };
 pub use holdpoint_producer::{
     AuditAct, AuditFault, AuditRow, AuditVerdict, CancelOutcome, Decision, EventView, Fate, Follow,
-    FollowItem, ForkOptions, GateFilter, GateRow, InterruptView, Link, LinkKeys, LinkOptions,
-    LinkView, PartialView, PositionView, Producer, ProducerError, Receipt, Rows, RunRequest,
-    RunRow, RunView, SignalOptions, SignalOutcome, Signalled, Timestamp, Until, VoteView, Why,
-    format_time, parse_duration, parse_time,
+    FollowItem, ForkOptions, GateFilter, GateOrder, GateRow, InterruptView, Link, LinkKeys,
+    LinkOptions, LinkView, PartialView, PositionView, Producer, ProducerError, Receipt, Rows,
+    RunRequest, RunRow, RunView, SignalOptions, SignalOutcome, Signalled, Timestamp, Until,
+    VoteView, Why, format_time, parse_duration, parse_time,
 };
 pub use holdpoint_storage::{
     Clock, Durability, IfBusy, Random, RunFilter, Store, StoreError, SystemClock,

@@ -52,6 +52,8 @@ pub const COMMENT_BYTES_MAX: usize = 4_096;
 pub const QUEUE_DEPTH_MAX: u64 = 1_000_000;
 /// Rows of one page.
 pub const PAGE_MAX: usize = 200;
+/// Groups of one person, as a list of open questions is asked for them: each is a list to merge.
+pub const GROUPS_MAX: usize = 32;
 /// Requests of answers that a run remembers, so that a late copy of one answers nothing again.
 pub const REQUESTS_KEPT: usize = 64;
 /// Answers of one call: so many that a run remembers the request of each.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdpoint_graph::{
     Code, GraphId, InterruptKind, Refusal, RunId, RunStatus, fingerprint::of_parts, limits,
 };
-use holdpoint_storage::{Cursor, OpenQuestion, RunFilter, RunHead};
+use holdpoint_storage::{Cursor, GateOrder, OpenQuestion, QuestionFilter, RunFilter, RunHead};
 use serde::Serialize;
 
 use crate::{
@@ -91,47 +91,44 @@ impl Serialize for GateRow {
     }
 }
 
-/// In which order open questions are listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum GateOrder {
-    /// Oldest first.
-    #[default]
-    Oldest,
-    /// Soonest deadline first; those without one come last.
-    Deadline,
-}
-
-/// Which open questions a list shows; an empty condition holds always.
+/// Which open questions a list shows, and in which order: all conditions hold together; one that
+/// is empty holds always.
+///
+/// Whoever asks for questions of a person or of groups gets those that name this person or one of
+/// these groups, and those that name nobody, because they are asked of everybody.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateFilter {
     /// Of runs of this graph.
     pub graph: Option<GraphId>,
-    /// Asked of this person; a question that asks nobody in particular is asked of everybody.
+    /// Asked of this person.
     pub assignee: Option<String>,
-    /// Asked of one of these groups. With an assignee too: asked of them or of one of the groups.
+    /// Asked of one of these groups, or of the person; at most
+    /// [`GROUPS_MAX`](limits::GROUPS_MAX).
     pub groups: Vec<String>,
-    /// Of runs with this tag: `k=v`.
+    /// Of runs with this tag, as `KEY=VALUE`.
     pub tag: Option<String>,
     /// Opened before this time, in ms since 1970 by the store's clock.
     pub opened_before_ms: Option<i64>,
-    /// In which order.
+    /// The order; the oldest first by default.
     pub order: GateOrder,
 }
 
 impl GateFilter {
-    fn accepts(&self, question: &OpenQuestion, row: &GateRow) -> bool {
-        self.graph.as_ref().is_none_or(|graph| *graph == row.graph)
-            && self.asks(&row.open)
-            && self.tag.as_ref().is_none_or(|tag| question.head.tags.contains(tag))
-            && self.opened_before_ms.is_none_or(|before| row.open.opened_at.0 < before)
-    }
-
-    fn asks(&self, open: &InterruptView) -> bool {
-        let is_any = self.assignee.is_none() && self.groups.is_empty();
-        is_any
-            || (open.assignees.is_empty() && open.groups.is_empty())
-            || self.assignee.as_ref().is_some_and(|who| open.assignees.contains(who))
-            || self.groups.iter().any(|group| open.groups.contains(group))
+    fn checked(&self) -> Result<QuestionFilter, Refusal> {
+        let (count, max) = (self.groups.len(), limits::GROUPS_MAX);
+        if count > max {
+            let message = format!("are {count}, the most is {max}");
+            return Err(Refusal::new(Code::Range, "groups", message));
+        }
+        Ok(QuestionFilter {
+            run: None,
+            graph: self.graph.clone(),
+            assignee: self.assignee.clone(),
+            groups: self.groups.clone(),
+            tag: self.tag.clone(),
+            opened_before_ms: self.opened_before_ms,
+            order: self.order,
+        })
     }
 }
 
@@ -162,77 +159,34 @@ impl Producer {
         }
     }
 
-    /// Open questions in the filter's order. A page may be short and still have a next one.
+    /// Open questions in the order of the filter. The store finds them in its lists, so that a page
+    /// costs the same wherever it stands and however many questions are open; one may be short and
+    /// still have a next one. Questions that open, close or are shown anew meanwhile disturb no
+    /// page: what stays open is shown once. A cursor goes with its order.
     ///
     /// # Errors
-    /// As [`Producer::list`].
+    /// As [`Producer::list`]; `E_RANGE` also for too many groups.
     pub async fn gates(
         &self,
         filter: &GateFilter,
         after: Option<&str>,
         limit: usize,
     ) -> Result<Rows<GateRow>, ProducerError> {
-        let limit = rows_max(limit)?;
-        let after = after.map(parse_cursor).transpose()?;
-        match filter.order {
-            GateOrder::Oldest => self.oldest_gates(filter, after, limit).await,
-            GateOrder::Deadline => self.soonest_gates(filter, after, limit).await,
-        }
-    }
-
-    async fn oldest_gates(
-        &self,
-        filter: &GateFilter,
-        mut after: Option<Cursor>,
-        limit: usize,
-    ) -> Result<Rows<GateRow>, ProducerError> {
+        let (filter, limit) = (filter.checked()?, rows_max(limit)?);
+        let mut after = after.map(parse_cursor).transpose()?;
         let mut rows = Vec::new();
         let tries = self.tries();
         loop {
             let left = limit - rows.len();
-            let call = || self.store().questions(None, after.as_ref(), left);
+            let call = || self.store().questions(&filter, after.as_ref(), left);
             let page = self.insist(None, call).await?;
-            let known = page.rows.iter().map(|question| (question, gate_row(question)));
-            let found = known.filter(|(question, row)| filter.accepts(question, row));
-            rows.extend(found.map(|(_, row)| row));
+            rows.extend(page.rows.iter().map(gate_row));
             after = page.next;
             if after.is_none() || rows.len() >= limit || tries.is_over() {
                 return Ok(Rows { rows, next: after.as_ref().map(format_cursor) });
             }
         }
     }
-
-    async fn soonest_gates(
-        &self,
-        filter: &GateFilter,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> Result<Rows<GateRow>, ProducerError> {
-        let oldest = GateFilter { order: GateOrder::Oldest, ..filter.clone() };
-        let (mut rows, mut from) = (Vec::new(), None);
-        loop {
-            let page = self.oldest_gates(&oldest, from, limits::PAGE_MAX).await?;
-            rows.extend(page.rows.into_iter().map(|row| (place(&row), row)));
-            match page.next {
-                Some(next) => from = Some(parse_cursor(&next)?),
-                None => break,
-            }
-        }
-        let after = after.map(|after| (after.at_ms, after.id));
-        rows.retain(|(place, _)| after.as_ref().is_none_or(|after| place > after));
-        rows.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
-        let last = rows.last().filter(|_| has_more).map(|(place, _)| place.clone());
-        let next = last.map(|(at_ms, id)| format_cursor(&Cursor { at_ms, id }));
-        Ok(Rows { rows: rows.into_iter().map(|(_, row)| row).collect(), next })
-    }
-}
-
-/// Where a question stands in the order of deadlines.
-fn place(row: &GateRow) -> (i64, String) {
-    let deadline_ms = row.open.deadline.map_or(i64::MAX, |deadline| deadline.0);
-    (deadline_ms, format!("{}/{}", row.run, row.open.interrupt))
 }
 
 /// A row of a question; one that cannot be read is shown by its ids, so that it can be answered.

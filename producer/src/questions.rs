@@ -2,7 +2,9 @@
 //! that were given.
 
 use holdpoint_graph::{Answer, Event, Interrupt, InterruptId, RequestId, RunId, limits, nearest};
-use holdpoint_storage::{GraphRecord, InboxEntry, OpenQuestion, RunHead, SignalRecord};
+use holdpoint_storage::{
+    GraphRecord, InboxEntry, OpenQuestion, QuestionFilter, RunHead, SignalRecord,
+};
 use serde_json::Value;
 
 use crate::{
@@ -39,10 +41,11 @@ pub(crate) fn stored(question: &OpenQuestion) -> Option<Interrupt> {
 impl Producer {
     /// The open questions of a run, oldest first.
     pub(crate) async fn open_questions(&self, run: &RunId) -> Result<Vec<Open>, ProducerError> {
+        let filter = QuestionFilter::of_run(run);
         let mut open = Vec::new();
         let mut after = None;
         loop {
-            let call = || self.store().questions(Some(run), after.as_ref(), limits::PAGE_MAX);
+            let call = || self.store().questions(&filter, after.as_ref(), limits::PAGE_MAX);
             let page = self.insist(None, call).await?;
             let known =
                 |row: &OpenQuestion| Open { interrupt: row.interrupt.clone(), asked: stored(row) };

@@ -37,9 +37,11 @@ pub mod damage;
 pub mod enqueue;
 pub mod inspect;
 pub mod lanes;
+pub mod lists;
 mod model;
 pub mod model_test;
 pub mod park;
+pub mod questions;
 pub mod session;
 pub mod signal;
 pub mod tick;
@@ -199,6 +201,20 @@ macro_rules! conformance_tests {
                 past_wake_timer_queues
                 answer_beats_the_timer
                 no_answer_is_lost_in_a_race
+                ;
+            questions:
+                each_condition_finds_its_questions
+                people_find_what_is_asked_of_everybody
+                one_run_is_filtered_and_ordered
+                pages_stay_while_questions_move
+                equal_deadlines_are_paged
+                cursor_goes_with_its_order
+                ;
+            lists:
+                closed_questions_leave_every_list
+                edited_questions_change_their_lists
+                reminded_people_find_the_question
+                ended_runs_leave_every_list
                 ;
             signal:
                 every_address_finds_the_question

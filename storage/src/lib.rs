@@ -27,8 +27,9 @@ pub use system::{Clock, Random, SharedClock, SystemClock};
 pub use types::{
     Address, AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, Change, ClaimRequest,
     ClaimedRun, Claims, CommitReply, CommitRequest, Cursor, Damage, Disposition, Durability,
-    EnqueueReply, Enqueued, Finding, GraphRecord, IfBusy, InboxEntry, JournalPart, Lane, LaneStats,
-    Lease, Level, Loss, NewRun, OpenQuestion, OpenedInterrupt, Page, Partial, Renewal, Retention,
-    RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
-    TickRequest, Ticked, Vote, When, WorkerRecord,
+    EnqueueReply, Enqueued, Finding, FoundQuestion, GateOrder, GraphRecord, IfBusy, InboxEntry,
+    JournalPart, Lane, LaneStats, Lease, Level, ListedQuestion, Loss, NewRun, OpenQuestion,
+    OpenedInterrupt, Page, Partial, QuestionFilter, QuestionPage, QuestionSearch, Renewal,
+    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
+    TickRequest, Ticked, Vote, When, WorkerRecord, from_word, is_of_asked, question_lists, to_word,
 };

@@ -13,8 +13,9 @@ use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 use crate::{
     AppendKind, AppendReply, AppendRequest, ClaimRequest, Claims, CommitReply, CommitRequest,
     Cursor, Damage, EnqueueReply, Finding, GraphRecord, JournalPart, Lane, Lease, NewRun,
-    OpenQuestion, Page, Partial, Renewal, Retention, RunFilter, RunHead, SessionRecord,
-    SignalReply, SignalRequest, SignalsReply, Stats, StoreError, TickRequest, Ticked, WorkerRecord,
+    OpenQuestion, Page, Partial, QuestionFilter, Renewal, Retention, RunFilter, RunHead,
+    SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats, StoreError, TickRequest,
+    Ticked, WorkerRecord,
 };
 
 /// The result of a store call.
@@ -81,10 +82,12 @@ pub trait Inspect: Send + Sync {
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<RunHead>>;
-    /// Open questions, oldest first; of one run, or of all.
+    /// Open questions that a filter shows, in its order. Walks the shortest list that has them
+    /// all and looks at a bounded number of rows, so a page may be short and still have a next
+    /// one. A cursor of another order is refused with `E_CURSOR`.
     async fn questions(
         &self,
-        run: Option<&RunId>,
+        filter: &QuestionFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<OpenQuestion>>;

@@ -11,9 +11,9 @@ use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
-    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
-    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
-    Store, StoreResult, TickRequest, Ticked, WorkerRecord,
+    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial,
+    QuestionFilter, Renewal, Retention, RunFilter, RunHead, SessionRecord, SignalReply,
+    SignalRequest, SignalsReply, Stats, Store, StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 
 /// One call of a store.
@@ -160,11 +160,11 @@ impl<M: Middle> Inspect for Between<M> {
     }
     async fn questions(
         &self,
-        run: Option<&RunId>,
+        filter: &QuestionFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<OpenQuestion>> {
-        self.through("questions", self.inner.questions(run, after, limit)).await
+        self.through("questions", self.inner.questions(filter, after, limit)).await
     }
     async fn session(&self, session: &SessionId) -> StoreResult<Option<SessionRecord>> {
         self.through("session", self.inner.session(session)).await

@@ -12,7 +12,7 @@ use holdpoint_graph::{
     Event, NodeContext, NodeError, NodeOptions, Question, ReasonCode, RetryPolicy, RunId,
     RunStatus, State, StateGraph, Update, limits::ERROR_CHARS_MAX,
 };
-use holdpoint_storage::{AppendReply, When};
+use holdpoint_storage::{AppendReply, QuestionFilter, When};
 use holdpoint_testkit::{Fault, FaultyStore};
 use serde_json::json;
 
@@ -227,7 +227,15 @@ async fn a_fork_never_waits_for_branches_that_ended() {
         assert!(matches!(cancel(&bench, &run).await, AppendReply::Done { .. }));
         assert_eq!(bench.work().await, None);
         assert_eq!(bench.count(&run, "run_cancelled").await, 1);
-        assert!(bench.store.questions(None, None, 9).await.unwrap().rows.is_empty());
+        assert!(
+            bench
+                .store
+                .questions(&QuestionFilter::default(), None, 9)
+                .await
+                .unwrap()
+                .rows
+                .is_empty()
+        );
         assert_eq!(log.count("report"), 0);
     })
     .await;

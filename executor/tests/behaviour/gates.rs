@@ -5,7 +5,7 @@ use holdpoint_graph::{
     Event, Gate, InterruptId, NodeContext, NodeOptions, Question, RunStatus, State, StateGraph,
     Update,
 };
-use holdpoint_storage::{Address, SignalReply};
+use holdpoint_storage::{Address, QuestionFilter, SignalReply};
 use serde_json::{Value, json};
 
 use crate::{
@@ -27,7 +27,7 @@ fn two_gates(log: &Log) -> StateGraph {
 }
 
 async fn open(bench: &Bench, run: &holdpoint_graph::RunId) -> InterruptId {
-    let page = bench.store.questions(Some(run), None, 10).await.unwrap();
+    let page = bench.store.questions(&QuestionFilter::of_run(run), None, 10).await.unwrap();
     assert_eq!(page.rows.len(), 1);
     page.rows[0].interrupt.clone()
 }
@@ -210,7 +210,15 @@ async fn a_failure_beside_a_question_closes_it() {
         assert_eq!(first.len(), 1);
         let reply = bench.signal(&run, Address::Interrupt(first[0].clone()), json!(1)).await;
         assert_eq!(reply, SignalReply::Final { status: RunStatus::Failed });
-        assert!(bench.store.questions(None, None, 10).await.unwrap().rows.is_empty());
+        assert!(
+            bench
+                .store
+                .questions(&QuestionFilter::default(), None, 10)
+                .await
+                .unwrap()
+                .rows
+                .is_empty()
+        );
         crate::faults::redrive(&bench, &run).await;
         assert_eq!(bench.work().await, Some(Outcome::Parked));
         assert_ne!(open(&bench, &run).await, first[0]);

@@ -13,7 +13,7 @@ use holdpoint_graph::{
     AppendReducer, KeyMapping, Namespace, NodeContext, Question, RunStatus, Send, SessionId, State,
     StateGraph, StateSchema, Update,
 };
-use holdpoint_storage::{Clock, SystemClock};
+use holdpoint_storage::{Clock, QuestionFilter, SystemClock};
 use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore};
 use holdpoint_testkit::Fault;
 use serde_json::json;
@@ -124,7 +124,11 @@ async fn a_parked_run_always_shows_its_question() {
             let mut seen = 0;
             loop {
                 let before = reader.head(&looked_at).await;
-                let page = reader.store.questions(Some(&looked_at), None, 9).await.unwrap();
+                let page = reader
+                    .store
+                    .questions(&QuestionFilter::of_run(&looked_at), None, 9)
+                    .await
+                    .unwrap();
                 let after = reader.head(&looked_at).await;
                 let is_parked = before.status() == RunStatus::Parked;
                 if is_parked && (before.seq, before.status()) == (after.seq, after.status()) {

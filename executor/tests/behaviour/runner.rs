@@ -8,6 +8,8 @@ use holdpoint_graph::{
 };
 use serde_json::json;
 
+use holdpoint_storage::QuestionFilter;
+
 use crate::{
     bench::{Bench, Log, on_each_store},
     nodes::logged,
@@ -31,7 +33,8 @@ fn session(name: &str) -> SessionId {
 }
 
 async fn question(bench: &Bench, state: &RunState) -> holdpoint_graph::InterruptId {
-    let page = bench.store.questions(Some(&state.run_id), None, 10).await.unwrap();
+    let page =
+        bench.store.questions(&QuestionFilter::of_run(&state.run_id), None, 10).await.unwrap();
     page.rows[0].interrupt.clone()
 }
 

@@ -7,7 +7,9 @@ use holdpoint_graph::{
     RunId, RunStatus, State, StateGraph, Update, limits,
 };
 use holdpoint_producer::{Producer, SignalOptions};
-use holdpoint_storage::{Address, Random, SignalRecord, SignalReply, SignalRequest};
+use holdpoint_storage::{
+    Address, QuestionFilter, Random, SignalRecord, SignalReply, SignalRequest,
+};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, on_each_store};
@@ -187,7 +189,8 @@ async fn a_parked_run_wakes_to_remind_and_parks_again() {
         assert_eq!(bench.status(&run).await, RunStatus::Parked);
         let open = bench.progress(&run).await.open().next().cloned().unwrap();
         assert_eq!((open.assignees, open.reminders.len()), (vec!["ann".into(), "boss".into()], 0));
-        let stored = bench.store.questions(Some(&run), None, 10).await.unwrap().rows;
+        let stored =
+            bench.store.questions(&QuestionFilter::of_run(&run), None, 10).await.unwrap().rows;
         let stored: Interrupt = serde_json::from_slice(&stored.first().unwrap().body).unwrap();
         assert_eq!(stored.assignees, ["ann", "boss"], "the list of questions shows it too");
     })

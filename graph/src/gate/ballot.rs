@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Interrupt, check_answer,
+    Answer, Interrupt, InterruptKind, check_answer,
     question::{APPROVE, EDIT, REJECT},
 };
 use crate::{
@@ -98,7 +98,8 @@ impl Interrupt {
             let may = self.allowed.join(", ");
             format!("is {}, allowed are {may}", shown(choice, 40))
         };
-        let is_odd = !is_known && !self.allowed.is_empty();
+        let has_choices = matches!(self.kind, InterruptKind::Gate | InterruptKind::Ask);
+        let is_odd = has_choices && !is_known && !self.allowed.is_empty();
         is_odd.then(|| Refusal::new(Code::Schema, "answer/choice", why()))
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdpoint_graph::{Event, RunStatus};
-use holdpoint_producer::{FollowItem, GateFilter, RunRequest, SignalOptions, Until};
+use holdpoint_producer::{FollowItem, GateFilter, GateOrder, RunRequest, SignalOptions, Until};
 use holdpoint_storage::{Disposition, RunFilter};
 use serde_json::{Value, json};
 
@@ -204,6 +204,31 @@ async fn lists_are_paged_by_cursors() {
     let row = json_of(&mine.rows[0]);
     assert_eq!((&row["run"], &row["interrupt"]), (&json!("r1"), &json!("r1-q1")));
     assert_eq!(world.producer.gates(&gates("bob"), None, 50).await.unwrap().rows, []);
+    for order in [GateOrder::Oldest, GateOrder::Deadline] {
+        let (mut found, mut after) = (Vec::new(), None::<String>);
+        loop {
+            let filter = GateFilter { order, graph: Some("g".parse().unwrap()), ..gates("ann") };
+            let page = world.producer.gates(&filter, after.as_deref(), 1).await.unwrap();
+            found.extend(page.rows.into_iter().map(|row| row.run.to_string()));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, ["r1", "r2", "r3"], "{order:?}");
+    }
+    let none = [
+        GateFilter { graph: Some("other".parse().unwrap()), ..gates("ann") },
+        GateFilter { tag: Some("no=tag".to_owned()), ..gates("ann") },
+        GateFilter { opened_before_ms: Some(1), ..gates("ann") },
+        GateFilter { groups: vec!["ann".to_owned()], ..GateFilter::default() },
+    ];
+    for filter in none {
+        assert_eq!(world.producer.gates(&filter, None, 50).await.unwrap().rows, [], "{filter:?}");
+    }
+    let groups = vec!["ops".to_owned(); holdpoint_graph::limits::GROUPS_MAX + 1];
+    let many = GateFilter { groups, ..GateFilter::default() };
+    assert_eq!(code(world.producer.gates(&many, None, 50).await), "E_RANGE");
 }
 
 #[tokio::test]

@@ -1,14 +1,12 @@
 //! From replies of scripts to values: the only place that knows how a head is stored.
 
-use std::collections::HashMap;
-
 use holdpoint_graph::{
     Fingerprint, GraphId, Id, InterruptId, Kind, LeaseTerm, Life, Namespace, Pair, QueueId,
     ReasonCode, RunId, RunStatus, SessionId, WorkerId,
 };
 use holdpoint_storage::{
-    CancelWish, ChainHash, ClaimedRun, InboxEntry, Lease, Loss, RunHead, StoreError, StoreResult,
-    open_payload,
+    CancelWish, ChainHash, ClaimedRun, InboxEntry, Lease, ListedQuestion, Loss, OpenQuestion,
+    RunHead, StoreError, StoreResult, from_word, open_payload, question_lists,
 };
 use redis::Value;
 
@@ -255,13 +253,8 @@ impl Fields {
 }
 
 /// Tags are stored one a line.
-pub(crate) fn escape_tag(tag: &str) -> String {
-    tag.replace('%', "%25").replace('\n', "%0A")
-}
-
 fn tags(text: &str) -> Vec<String> {
-    let unescape = |tag: &str| tag.replace("%0A", "\n").replace("%25", "%");
-    text.lines().map(unescape).collect()
+    text.lines().map(from_word).collect()
 }
 
 /// A head as `read` and `page` answer it: the fields, and the end of the lease.
@@ -323,20 +316,29 @@ pub(crate) fn runs(texts: Vec<String>) -> StoreResult<Vec<RunId>> {
     texts.into_iter().map(|text| id(text.as_bytes(), "a run's id")).collect()
 }
 
-/// Open questions of one run by their place: id, when opened, what they ask.
-pub(crate) fn questions(parts: &mut Parts) -> StoreResult<Vec<(i64, InterruptId, Vec<u8>)>> {
-    let open = parts.pairs()?;
-    let mut bodies: HashMap<String, Vec<u8>> = parts.pairs()?.into_iter().collect();
-    let mut questions = Vec::with_capacity(open.len());
-    for (name, value) in open {
-        let text = String::from_utf8_lossy(&value);
-        let opened = text.split('\n').next().and_then(|at| at.parse().ok());
-        let opened = opened.ok_or_else(|| unreadable("a question"))?;
-        let body = bodies.remove(&name).unwrap_or_default();
-        questions.push((opened, id(name.as_bytes(), "a question")?, body));
-    }
-    questions.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
-    Ok(questions)
+/// A question as it is stored: when it opened, the hash of its arguments, its gate, its votes, its
+/// deadline and whom it asks, each on a line, then what it asks.
+pub(crate) fn question(
+    head: RunHead,
+    interrupt: InterruptId,
+    value: &[u8],
+) -> StoreResult<ListedQuestion> {
+    let bad = || unreadable("a question");
+    let mut lines = value.splitn(7, |byte| *byte == b'\n');
+    let mut line = || lines.next().and_then(|line| std::str::from_utf8(line).ok());
+    let opened_at_ms = line().and_then(|at| at.parse().ok()).ok_or_else(bad)?;
+    let (_hash, _gate, _votes) = (line(), line(), line());
+    let deadline = line().ok_or_else(bad)?;
+    let deadline_ms = match deadline {
+        "" => None,
+        at => Some(at.parse().map_err(|_| bad())?),
+    };
+    let asked: Vec<String> =
+        line().ok_or_else(bad)?.split_terminator(' ').map(str::to_owned).collect();
+    let body = lines.next().ok_or_else(bad)?.to_vec();
+    let lists = question_lists(&head.graph, &head.tags, &asked);
+    let question = OpenQuestion { head, interrupt, opened_at_ms, body };
+    Ok(ListedQuestion { question, deadline_ms, lists })
 }
 
 /// The head in a row of a page; none when the run is damaged or gone.

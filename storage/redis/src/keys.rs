@@ -15,8 +15,7 @@ pub(crate) const NAMES: &[(&str, &str, &str)] = &[
     ("p:", "string", "its envelope"),
     ("j:", "list", "its journal; the index is the number"),
     ("z:", "string", "its newest snapshot"),
-    ("o:", "hash", "its open questions: opened at, arguments' hash, gate"),
-    ("b:", "hash", "what they ask"),
+    ("o:", "hash", "its open questions: opening, hash, gate, votes, deadline, asked, question"),
     ("i:", "hash", "its inbox: `iINTERRUPT` or `gGATE` to request and record"),
     ("y:", "list", "its partial results: number, length of the journal, body"),
     ("s:", "list", "the order of a session; the first run is the active one"),
@@ -35,7 +34,9 @@ pub(crate) const NAMES: &[(&str, &str, &str)] = &[
     ("wak", "zset", "timers of parked runs"),
     ("lse", "zset", "running runs by the end of their lease"),
     ("prk", "zset", "parked runs by when they parked"),
-    ("op", "zset", "open questions by opening: interrupt and run"),
+    ("ou:", "zset", "a list of questions without a deadline, by opening: interrupt and run"),
+    ("oo:", "zset", "the same list, questions with a deadline by opening"),
+    ("od:", "zset", "the same list, questions with a deadline by it"),
     ("exp", "zset", "runs without an owner by when they must end"),
     ("fin", "zset", "completed runs by their end; with `.l` those that are a session's last"),
     ("can", "zset", "cancelled runs, the same"),
@@ -53,14 +54,19 @@ pub(crate) const NAMES: &[(&str, &str, &str)] = &[
 ];
 
 /// The keys that all runs share, with their types.
-pub(crate) const SHARED: [(&str, &str); 24] = [
+pub(crate) const SHARED: [(&str, &str); 29] = [
     ("ix", "zset"),
     ("sx", "zset"),
     ("due", "zset"),
     ("wak", "zset"),
     ("lse", "zset"),
     ("prk", "zset"),
-    ("op", "zset"),
+    ("ou:all", "zset"),
+    ("ou:some", "zset"),
+    ("oo:all", "zset"),
+    ("oo:some", "zset"),
+    ("od:all", "zset"),
+    ("od:some", "zset"),
     ("exp", "zset"),
     ("fin", "zset"),
     ("fin.l", "zset"),

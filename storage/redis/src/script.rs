@@ -36,6 +36,7 @@ pub(crate) enum Script {
     Partial,
     Partials,
     Prune,
+    Questions,
     Read,
     Registry,
     Release,
@@ -51,7 +52,7 @@ pub(crate) enum Script {
 }
 
 /// All scripts with their names and sources, in the order of [`Script`].
-const SOURCES: [(&str, &str); 30] = [
+const SOURCES: [(&str, &str); 31] = [
     ("append", include_str!("scripts/append.lua")),
     ("aside", include_str!("scripts/aside.lua")),
     ("claim", include_str!("scripts/claim.lua")),
@@ -70,6 +71,7 @@ const SOURCES: [(&str, &str); 30] = [
     ("partial", include_str!("scripts/partial.lua")),
     ("partials", include_str!("scripts/partials.lua")),
     ("prune", include_str!("scripts/prune.lua")),
+    ("questions", include_str!("scripts/questions.lua")),
     ("read", include_str!("scripts/read.lua")),
     ("registry", include_str!("scripts/registry.lua")),
     ("release", include_str!("scripts/release.lua")),
@@ -252,8 +254,18 @@ mod tests {
     #[test]
     fn only_what_releases_may_run_in_a_full_store() {
         const BRING: [&str; 5] = ["claim", "enqueue", "partial", "registry", "start_now"];
-        const READ: [&str; 9] =
-            ["fsck", "graphs", "page", "partials", "read", "session", "stats", "types", "workers"];
+        const READ: [&str; 10] = [
+            "fsck",
+            "graphs",
+            "page",
+            "partials",
+            "questions",
+            "read",
+            "session",
+            "stats",
+            "types",
+            "workers",
+        ];
         for (name, source) in SOURCES {
             let expected = match (BRING.contains(&name), READ.contains(&name)) {
                 (true, _) => "#!lua",

@@ -110,8 +110,12 @@ async fn entries_without_run_are_removed() {
     {
         check(&["ZADD", place, "5", "ghost"], "orphan", "ghost").await;
     }
-    check(&["ZADD", "op", "5", "q9 ghost"], "orphan", "ghost").await;
-    check(&["ZADD", "op", "5", "q9 parked"], "orphan", "q9").await;
+    for list in ["ou:all", "oo:some", "od:g:flow", "ou:a:eve"] {
+        check(&["ZADD", list, "5", "q9 ghost"], "orphan", "ghost").await;
+        check(&["ZADD", list, "5", "q9 parked"], "orphan", "q9").await;
+    }
+    check(&["ZADD", "oo:some", "5", "q1 parked"], "orphan", "oo:some").await;
+    check(&["ZADD", "ou:m:ops", "5", "q1 asked"], "orphan", "ou:m:ops").await;
     check(&["ZADD", "t:a", "5", "ghost"], "orphan", "ghost").await;
     check(&["ZADD", "x:s1", "5", "ghost"], "orphan", "ghost").await;
     check(&["ZADD", "sx", "0", "s9"], "orphan", "s9").await;
@@ -145,6 +149,8 @@ async fn double_entries_are_removed() {
         }
     }
     check(&["ZADD", "due", "5", "scheduled"], "misplaced", "scheduled").await;
+    check(&["ZADD", "ou:all", "5", "q1 parked"], "misplaced", "ou:all").await;
+    check(&["ZADD", "od:m:ops", "5", "q1 asked"], "misplaced", "od:m:ops").await;
     check(&["RPUSH", "s:s1", "done"], "session", "done").await;
 }
 
@@ -162,7 +168,12 @@ async fn missing_entries_are_put_back() {
         ("dead", "failed"),
         ("ix", "queued"),
         ("t:a", "queued"),
-        ("op", "q1 parked"),
+        ("ou:all", "q1 parked"),
+        ("ou:g:flow", "q1 parked"),
+        ("oo:a:ann%20lee", "q1 asked"),
+        ("od:a:ann%20lee", "q1 asked"),
+        ("od:m:ops", "q1 asked"),
+        ("oo:t:b", "q1 asked"),
         ("x:s1", "second"),
     ] {
         let about = run.rsplit(' ').next().unwrap();
@@ -189,7 +200,20 @@ async fn wrong_counts_are_counted_again() {
 /// C50: a key that all runs share has the wrong type; it is renamed and filled again.
 #[tokio::test]
 async fn keys_of_the_wrong_type_are_filled_again() {
-    for place in ["ix", "due", "wak", "lse", "prk", "op", "exp", "fin", "dead", "q:default|flow|"] {
+    for place in [
+        "ix",
+        "due",
+        "wak",
+        "lse",
+        "prk",
+        "ou:all",
+        "oo:some",
+        "od:some",
+        "exp",
+        "fin",
+        "dead",
+        "q:default|flow|",
+    ] {
         check(&["SET", place, "rubbish"], "type", place).await;
     }
     check(&["SET", "c", "rubbish"], "type", "key c").await;
@@ -200,7 +224,9 @@ async fn keys_of_the_wrong_type_are_filled_again() {
 /// whole again it is taken back.
 #[tokio::test]
 async fn damaged_runs_are_set_aside_and_taken_back() {
-    for run in ["scheduled", "queued", "running", "parked", "done", "failed", "first", "second"] {
+    for run in
+        ["scheduled", "queued", "running", "parked", "asked", "done", "failed", "first", "second"]
+    {
         let world = World::sound().await;
         let head = format!("r:{run}");
         let good: String = world.ask(redis::cmd("HGET").arg(world.key(&head)).arg("v"));
@@ -219,6 +245,9 @@ async fn damaged_runs_are_set_aside_and_taken_back() {
                 assert_eq!(dump(&world).get(&key), sound.get(&key), "{other} beside {run}");
             }
         }
+        let listed: Vec<String> =
+            world.ask(redis::cmd("ZRANGE").arg(world.key("oo:g:flow")).arg(0).arg(-1));
+        assert_eq!(listed.is_empty(), run == "asked", "its questions are on no list: {run}");
         world.run(&["HSET", &head, "v", &good]);
         let found = repair(&world).await;
         assert!(found.iter().any(|f| f.text.contains("can be read")), "{run}: {found:?}");

@@ -10,14 +10,14 @@ use holdpoint_graph::{Code, End, ReasonCode};
 use holdpoint_storage::{
     Address, AppendKind, AppendRequest, ChainHash, Claim as _, ClaimedRun, Commit as _,
     CommitRequest, Disposition, Enqueue as _, GraphRecord, IfBusy, Inspect as _, Maintain as _,
-    NewRun, OpenedInterrupt, Retention, RunFilter, SignalRequest, StoreError, StoreResult,
-    TickRequest, When,
+    NewRun, OpenedInterrupt, QuestionFilter, Retention, RunFilter, SignalRequest, StoreError,
+    StoreResult, TickRequest, When,
 };
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
 use world::{HOUR_MS, World, claim, commit, config, new_run};
 
 /// All calls of the store, by the scripts behind them.
-const CALLS: [&str; 26] = [
+const CALLS: [&str; 29] = [
     "enqueue",
     "claim",
     "renew",
@@ -31,6 +31,9 @@ const CALLS: [&str; 26] = [
     "signal",
     "keep",
     "cancel",
+    "hush",
+    "edit",
+    "questions",
     "redrive",
     "start_now",
     "lost",
@@ -137,6 +140,20 @@ impl Busy {
             "release" => store.release(&session.lease).await.map(drop),
             "signal" => store.signal(&answer(Address::Only, "parked")).await.map(drop),
             "keep" => store.signal(&answer(Address::Gate("g".to_owned()), "mine")).await.map(drop),
+            "hush" => {
+                let kind = AppendKind::Cancel { rollback: false };
+                store.append(&append(store, "asked").await?, &kind).await.map(drop)
+            }
+            "edit" => {
+                let shown = vec![OpenedInterrupt { deadline_ms: Some(HOUR_MS), ..later() }];
+                let kind = AppendKind::Edit { shown };
+                store.append(&append(store, "parked").await?, &kind).await.map(drop)
+            }
+            "questions" => {
+                let of_ops =
+                    QuestionFilter { groups: vec!["ops".to_owned()], ..Default::default() };
+                store.questions(&of_ops, None, 50).await.map(drop)
+            }
             "cancel" => {
                 let kind = AppendKind::Cancel { rollback: false };
                 store.append(&append(store, "first").await?, &kind).await.map(drop)
@@ -172,17 +189,23 @@ fn finish(run: &ClaimedRun) -> CommitRequest {
     commit(run, Disposition::Finish { end: End::Completed })
 }
 
-fn park(run: &ClaimedRun) -> CommitRequest {
-    let question = OpenedInterrupt {
+fn later() -> OpenedInterrupt {
+    OpenedInterrupt {
         votes: Vec::new(),
         interrupt: "q2".parse().unwrap(),
         gate: Some("g".to_owned()),
         args_hash: "args".to_owned(),
+        deadline_ms: None,
+        assignees: Vec::new(),
+        groups: vec!["law".to_owned()],
         body: b"{}".to_vec(),
-    };
+    }
+}
+
+fn park(run: &ClaimedRun) -> CommitRequest {
     let until = Some(run.head.created_at_ms + HOUR_MS);
     let park = commit(run, Disposition::Park { wake_at_ms: until });
-    CommitRequest { opened: vec![question], ..park }
+    CommitRequest { opened: vec![later()], ..park }
 }
 
 fn answer(address: Address, run: &str) -> SignalRequest {
@@ -271,7 +294,9 @@ async fn shared_keys_stop_calls_before_they_write() {
             "wak",
             "lse",
             "prk",
-            "op",
+            "ou:all",
+            "oo:some",
+            "od:some",
             "exp",
             "fin",
             "fin.l",
@@ -307,8 +332,17 @@ async fn keys_of_one_thing_stop_calls_before_they_write() {
             key.split_once(':').is_some_and(|(kind, _)| !["q", "w"].contains(&kind))
         };
         let mut keys: Vec<String> = busy.dump.keys().filter(is_own).cloned().collect();
-        for made in ["z:mine", "y:mine", "i:mine", "i:parked", "o:head", "b:head", "i:head", "k:k1"]
-        {
+        for made in [
+            "z:mine",
+            "y:mine",
+            "i:mine",
+            "i:parked",
+            "o:head",
+            "i:head",
+            "ou:m:law",
+            "od:g:flow",
+            "k:k1",
+        ] {
             keys.push(made.to_owned());
         }
         keys

@@ -6,7 +6,8 @@ UNION ALL
 SELECT 'snapshots', json_object('run', run, 'body', hex(body)) FROM snapshots WHERE run = ?1
 UNION ALL
 SELECT 'interrupts', json_object('ns', ns, 'run', run, 'id', id, 'gate', gate,
-    'args_hash', args_hash, 'opened_ms', opened_ms, 'body', hex(body))
+    'args_hash', args_hash, 'votes', votes, 'opened_ms', opened_ms, 'deadline_ms', deadline_ms,
+    'lists', lists, 'body', hex(body))
 FROM interrupts WHERE run = ?1
 UNION ALL
 SELECT 'inbox', json_object('run', run, 'key', key, 'request', request, 'record', hex(record))

@@ -7,13 +7,14 @@ use holdpoint_graph::{GraphId, Namespace, QueueId, RequestId, RunId, SessionId, 
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
-    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
-    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
-    Store, StoreResult, TickRequest, Ticked, WorkerRecord,
+    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial,
+    QuestionFilter, Renewal, Retention, RunFilter, RunHead, SessionRecord, SignalReply,
+    SignalRequest, SignalsReply, Stats, Store, StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 
 use crate::{
     ops::{append, claim, commit, enqueue, lease, prune, registry, repair, signal, tick},
+    questions,
     read::{self, check, lists, runs, sessions},
     store::SqliteStore,
 };
@@ -135,12 +136,12 @@ impl Inspect for SqliteStore {
 
     async fn questions(
         &self,
-        run: Option<&RunId>,
+        filter: &QuestionFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<OpenQuestion>> {
-        let (run, after) = (run.cloned(), after.cloned());
-        self.read(move |db| lists::questions(db, run.as_ref(), after.as_ref(), limit)).await
+        let (filter, after) = (filter.clone(), after.cloned());
+        self.read(move |db| questions::page(db, &filter, after.as_ref(), limit)).await
     }
 
     async fn session(&self, session: &SessionId) -> StoreResult<Option<SessionRecord>> {

@@ -28,6 +28,7 @@ mod network;
 mod open;
 mod ops;
 mod place;
+mod questions;
 mod read;
 mod reader;
 mod row;

@@ -103,6 +103,9 @@ impl World {
         let opened = match disposition {
             Disposition::Park { .. } => vec![OpenedInterrupt {
                 votes: Vec::new(),
+                deadline_ms: Some(HOUR_MS),
+                assignees: vec!["ann".to_owned()],
+                groups: vec!["ops".to_owned()],
                 interrupt: "q1".parse().unwrap(),
                 gate: None,
                 args_hash: "args".to_owned(),
@@ -204,8 +207,8 @@ async fn parts_without_run_are_removed() {
         "INSERT INTO snapshots (run, body) VALUES (99, x'00')",
         "INSERT INTO partials (run, n, after, body) VALUES (99, 1, 1, x'00')",
         "INSERT INTO inbox (run, key, request, record) VALUES (99, 'gx', 'r', x'00')",
-        "INSERT INTO interrupts (ns, run, id, args_hash, opened_ms, votes, body)
-         VALUES (1, 99, 'q', '', 1, '', x'00')",
+        "INSERT INTO interrupts (ns, run, id, args_hash, opened_ms, votes, lists, body)
+         VALUES (1, 99, 'q', '', 1, '', '[\"all\"]', x'00')",
     ] {
         check(part, "orphan", "99").await;
     }
@@ -225,6 +228,24 @@ async fn misplaced_runs_are_put_back() {
     ] {
         check(&format!("UPDATE runs SET {damage} WHERE id = '{run}'"), "misplaced", run).await;
     }
+}
+
+/// Lists of questions hold every question that names them, and no other.
+#[tokio::test]
+async fn lists_of_questions_are_corrected() {
+    for list in ["od:a:ann", "oo:m:ops", "oo:g:flow", "od:some"] {
+        check(&format!("DELETE FROM listed WHERE list = '{list}'"), "missing", list).await;
+        let later = format!("UPDATE listed SET at_ms = 5 WHERE list = '{list}'");
+        check(&later, "orphan", &format!("{list} at 5")).await;
+    }
+    for (list, id) in [("ou:all", "q1"), ("oo:g:flow", "q9"), ("od:a:bob", "q1")] {
+        let key = "(SELECT key FROM runs WHERE id = 'parked')";
+        let more = format!("INSERT INTO listed VALUES (1, '{list}', 5, '{id}', {key})");
+        check(&more, "orphan", list).await;
+    }
+    check("INSERT INTO listed VALUES (1, 'ou:all', 5, 'q1', 99)", "orphan", "99").await;
+    let other = r#"UPDATE interrupts SET lists = '["a:ann","g:else","m:ops","some"]'"#;
+    check(other, "misplaced", "names other lists").await;
 }
 
 /// Counts and sessions are corrected.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     AppendKind, AppendReply, AppendRequest, CancelWish, ChainHash, ClaimRequest, CommitRequest,
-    Disposition, Lane, NewRun, When,
+    Disposition, Lane, NewRun, QuestionFilter, When,
 };
 
 const EDIT: AppendKind = AppendKind::Edit { shown: Vec::new() };
@@ -37,7 +37,9 @@ pub async fn cancel_ends_a_waiting_run(bench: &dyn Bench) {
         let records = world.journal(&run, before.seq, 9).await.unwrap().unwrap().records;
         assert_eq!(records, [request.record]);
         assert_eq!(world.inbox(&run).await.unwrap(), []);
-        assert!(world.questions(Some(&run), None, 9).await.unwrap().rows.is_empty());
+        assert!(
+            world.questions(&QuestionFilter::of_run(&run), None, 9).await.unwrap().rows.is_empty()
+        );
     }
     assert!(world.claim_up_to(9).await.is_empty());
 }
@@ -135,7 +137,10 @@ pub async fn only_parked_runs_are_edited(bench: &dyn Bench) {
     assert_eq!(append(&world, &request, &EDIT).await, RunStatus::Parked);
     let head = world.head_of(&parked).await;
     assert_eq!((head.seq, &head.hash), (2, &request.hash));
-    assert_eq!(world.questions(Some(&parked), None, 9).await.unwrap().rows.len(), 1);
+    assert_eq!(
+        world.questions(&QuestionFilter::of_run(&parked), None, 9).await.unwrap().rows.len(),
+        1
+    );
 
     let late = NewRun { start: When::In(HOUR_MS), ..new_run("late") };
     let late = world.created(&late).await;

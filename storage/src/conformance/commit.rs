@@ -8,7 +8,8 @@ use super::{
     world::{HOUR_MS, World, id, names, new_run, question, to_gate, to_interrupt},
 };
 use crate::{
-    AppendKind, Chain, ChainHash, CommitReply, CommitRequest, Disposition, RunHead, StoreError,
+    AppendKind, Chain, ChainHash, CommitReply, CommitRequest, Disposition, QuestionFilter, RunHead,
+    StoreError,
 };
 
 /// Records are appended in order, numbered without a gap, and chained.
@@ -269,7 +270,9 @@ pub async fn finish_ends_the_run(bench: &dyn Bench) {
         assert_eq!(head.finished_at_ms, Some(head.updated_at_ms));
         assert_eq!((head.lost_in_row, head.lost_in_life), (0, 0));
         assert_eq!(world.inbox(&run).await.unwrap(), []);
-        assert!(world.questions(Some(&run), None, 9).await.unwrap().rows.is_empty());
+        assert!(
+            world.questions(&QuestionFilter::of_run(&run), None, 9).await.unwrap().rows.is_empty()
+        );
         assert!(world.claim_up_to(9).await.is_empty());
     }
     assert_eq!(world.head_of(&id("failed")).await.reason(), Some(ReasonCode::StepLimit));

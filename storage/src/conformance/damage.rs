@@ -12,7 +12,8 @@ use super::{
     },
 };
 use crate::{
-    ClaimedRun, CommitRequest, Disposition, IfBusy, Level, NewRun, Retention, RunFilter, When,
+    ClaimedRun, CommitRequest, Disposition, IfBusy, Level, NewRun, QuestionFilter, Retention,
+    RunFilter, When,
 };
 
 const AT_ONCE: Retention = Retention { done_ms: 0, failed_ms: 0, key_ms: 0 };
@@ -179,7 +180,7 @@ pub async fn damaged_head_stops_no_list(bench: &dyn Bench) {
         broken.break_head(&id("r2")).await;
         let runs = world.runs(&RunFilter::default(), None, 9).await.unwrap().rows;
         assert_eq!(names(runs.iter().map(|head| &head.run)), ["r3", "r1"], "{}", broken.way);
-        let open = world.questions(None, None, 9).await.unwrap().rows;
+        let open = world.questions(&QuestionFilter::default(), None, 9).await.unwrap().rows;
         assert_eq!(names(open.iter().map(|q| &q.head.run)), ["r1", "r3"], "{}", broken.way);
     })
     .await;

@@ -12,8 +12,8 @@ use super::{
     },
 };
 use crate::{
-    CommitRequest, Cursor, Disposition, IfBusy, Lane, NewRun, OpenQuestion, RunFilter, RunHead,
-    When,
+    CommitRequest, Cursor, Disposition, IfBusy, Lane, NewRun, OpenQuestion, QuestionFilter,
+    RunFilter, RunHead, When,
 };
 
 /// Runs are listed newest first, and every filter shows just what it accepts.
@@ -217,8 +217,9 @@ async fn list(world: &World, filter: &RunFilter, limit: usize) -> Vec<RunHead> {
 /// All open questions, `limit` a page.
 async fn questions(world: &World, run: Option<&RunId>, limit: usize) -> Vec<OpenQuestion> {
     let (mut rows, mut after) = (Vec::new(), None);
+    let filter = QuestionFilter { run: run.cloned(), ..QuestionFilter::default() };
     loop {
-        let page = world.questions(run, after.as_ref(), limit).await.unwrap();
+        let page = world.questions(&filter, after.as_ref(), limit).await.unwrap();
         assert!(page.rows.len() <= limit);
         rows.extend(page.rows);
         after = page.next;

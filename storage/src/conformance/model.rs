@@ -11,7 +11,7 @@ use holdpoint_graph::{
     GraphId, InterruptId, KeyId, Life, QueueId, RequestId, RunId, SessionId, WorkerId,
 };
 
-use crate::{InboxEntry, OpenedInterrupt, RunHead, SessionRecord};
+use crate::{InboxEntry, OpenedInterrupt, QuestionFilter, RunHead, SessionRecord};
 
 mod enqueue;
 mod outside;
@@ -85,6 +85,31 @@ impl Model {
     #[must_use]
     pub fn questions(&self, run: &RunId) -> &[OpenedInterrupt] {
         self.runs.get(run).map_or(&[], |run| &run.open)
+    }
+
+    /// The open questions that a filter shows, in no order; of times the model knows nothing.
+    #[must_use]
+    pub fn shown(&self, filter: &QuestionFilter) -> Vec<(RunId, String)> {
+        let is_of_run = |run: &&ModelRun| {
+            let (head, tag) = (&run.head, filter.tag.as_ref());
+            filter.run.as_ref().is_none_or(|run| *run == head.run)
+                && filter.graph.as_ref().is_none_or(|graph| *graph == head.graph)
+                && tag.is_none_or(|tag| head.tags.contains(tag))
+        };
+        let is_asked = |question: &&OpenedInterrupt| {
+            let is_for_all = question.assignees.is_empty() && question.groups.is_empty();
+            let names_nobody = filter.assignee.is_none() && filter.groups.is_empty();
+            is_for_all
+                || names_nobody
+                || question.assignees.iter().any(|name| filter.assignee.as_ref() == Some(name))
+                || question.groups.iter().any(|name| filter.groups.contains(name))
+        };
+        let of_run = |run: &ModelRun| {
+            let shown = run.open.iter().filter(is_asked);
+            let named = |open: &OpenedInterrupt| (run.head.run.clone(), open.interrupt.to_string());
+            shown.map(named).collect::<Vec<_>>()
+        };
+        self.runs.values().filter(is_of_run).flat_map(of_run).collect()
     }
 
     /// The answers that wait for a run, by their keys.

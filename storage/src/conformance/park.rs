@@ -7,7 +7,10 @@ use super::{
     Bench,
     world::{HOUR_MS, World, id, question, to_gate, to_interrupt},
 };
-use crate::{ClaimedRun, CommitRequest, Disposition, InboxEntry, OpenedInterrupt, SignalReply};
+use crate::{
+    ClaimedRun, CommitRequest, Disposition, InboxEntry, OpenedInterrupt, QuestionFilter,
+    SignalReply,
+};
 
 /// A parked run holds nothing, is claimed by nobody, and shows its questions.
 pub async fn parked_run_waits(bench: &dyn Bench) {
@@ -19,7 +22,7 @@ pub async fn parked_run_waits(bench: &dyn Bench) {
     assert_eq!((head.lost_in_row, head.lost_in_life), (0, 0), "the claim ended in order");
     assert!(world.claim_up_to(5).await.is_empty());
     assert!(!world.release(&claimed.lease).await.unwrap(), "the lease is over");
-    let rows = world.questions(Some(&run), None, 9).await.unwrap().rows;
+    let rows = world.questions(&QuestionFilter::of_run(&run), None, 9).await.unwrap().rows;
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0].interrupt, id("q1"));
     assert_eq!(rows[0].body, question("q1", None).body);
@@ -45,7 +48,7 @@ pub async fn answer_wakes_and_is_taken_once(bench: &dyn Bench) {
     let taking = CommitRequest { consumed, closed: vec![id("q1")], ..draft };
     assert_eq!(world.done(&taking).await, (RunStatus::Running, vec![]));
     assert_eq!(world.inbox(&run).await.unwrap(), []);
-    assert!(world.questions(Some(&run), None, 9).await.unwrap().rows.is_empty());
+    assert!(world.questions(&QuestionFilter::of_run(&run), None, 9).await.unwrap().rows.is_empty());
     let late = world.answer(&run, to_interrupt("q1"), "no").await;
     assert_eq!(late, SignalReply::NotOpen, "an answer to a closed question is refused");
 }
@@ -132,7 +135,10 @@ pub async fn wake_timer_wakes(bench: &dyn Bench) {
         claimed = world.claim_up_to(1).await;
     }
     assert!(claimed[0].head.updated_at_ms >= wake_at_ms, "not early");
-    assert_eq!(world.questions(Some(&run), None, 9).await.unwrap().rows.len(), 1);
+    assert_eq!(
+        world.questions(&QuestionFilter::of_run(&run), None, 9).await.unwrap().rows.len(),
+        1
+    );
 }
 
 /// A claim that finds nothing names the nearest timer, be it of a scheduled or of a parked run.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     AppendKind, CancelWish, ClaimRequest, ClaimedRun, CommitRequest, Disposition, IfBusy, NewRun,
-    TickRequest, Ticked, When,
+    QuestionFilter, TickRequest, Ticked, When,
 };
 
 /// A lease that ended is taken for lost: the run is claimable again and remembers the loss until
@@ -187,7 +187,7 @@ pub async fn overdue_run_is_closed(bench: &dyn Bench) {
         let head = world.head_of(&claimed.head.run).await;
         assert_eq!((head.status(), head.due_at_ms()), (RunStatus::Failed, None));
     }
-    assert!(world.questions(None, None, 9).await.unwrap().rows.is_empty());
+    assert!(world.questions(&QuestionFilter::default(), None, 9).await.unwrap().rows.is_empty());
 }
 
 /// A session's run that a newer one cancels and nobody has is closed; then the newer one's turn

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Address, AppendKind, AppendReply, CommitRequest, Disposition, InboxEntry, OpenedInterrupt,
-    SignalReply, SignalRequest, Vote,
+    QuestionFilter, SignalReply, SignalRequest, Vote,
 };
 
 fn ballot(voter: &str, choice: &str, needed: u32) -> Ballot {
@@ -92,7 +92,7 @@ pub async fn an_unread_vote_holds_a_park_back(bench: &dyn Bench) {
 pub async fn an_edit_shows_a_question_anew(bench: &dyn Bench) {
     let world = World::new(bench).await;
     let run = world.parked("r1", &[question("q1", Some("review"))]).await.head.run;
-    let before = world.questions(Some(&run), None, 10).await.unwrap().rows;
+    let before = world.questions(&QuestionFilter::of_run(&run), None, 10).await.unwrap().rows;
     let anew = OpenedInterrupt {
         args_hash: "other-args".to_owned(),
         body: b"{\"question\":\"anew\"}".to_vec(),
@@ -101,7 +101,7 @@ pub async fn an_edit_shows_a_question_anew(bench: &dyn Bench) {
     let append = world.append_on(&world.head_of(&run).await);
     let said = world.append(&append, &AppendKind::Edit { shown: vec![anew] }).await.unwrap();
     assert!(matches!(said, AppendReply::Done { status: RunStatus::Parked, .. }), "{said:?}");
-    let after = world.questions(Some(&run), None, 10).await.unwrap().rows;
+    let after = world.questions(&QuestionFilter::of_run(&run), None, 10).await.unwrap().rows;
     let [was, is] = [&before, &after].map(|rows| rows.first().unwrap());
     assert_eq!((is.opened_at_ms, after.len()), (was.opened_at_ms, 1));
     assert_eq!(is.body, b"{\"question\":\"anew\"}");

@@ -303,6 +303,9 @@ pub(crate) fn question(name: &str, gate: Option<&str>) -> OpenedInterrupt {
         interrupt: id(name),
         gate: gate.map(str::to_owned),
         args_hash: format!("args-of-{name}"),
+        deadline_ms: None,
+        assignees: Vec::new(),
+        groups: Vec::new(),
         votes: Vec::new(),
         body: format!("{{\"question\":\"{name}\"}}").into_bytes(),
     }

@@ -13,6 +13,12 @@ pub struct OpenedInterrupt {
     pub gate: Option<String>,
     /// The hash of what it is about.
     pub args_hash: String,
+    /// When it is answered by itself, in ms since 1970.
+    pub deadline_ms: Option<i64>,
+    /// The people who are asked; everybody when there are neither people nor groups.
+    pub assignees: Vec<String>,
+    /// The groups that are asked.
+    pub groups: Vec<String>,
     /// The votes that the question has: which votes of its inbox count no more.
     pub votes: Vec<Vote>,
     /// The question as it is shown: JSON, opaque to the store.
@@ -34,6 +40,9 @@ impl OpenedInterrupt {
             interrupt: open.interrupt.clone(),
             gate: open.gate.clone(),
             args_hash: open.args_hash.clone(),
+            deadline_ms: open.deadline_ms,
+            assignees: open.assignees.clone(),
+            groups: open.groups.clone(),
             votes: open.votes.iter().filter_map(vote).collect(),
             body: serde_json::to_vec(open).expect("a question always has a text"),
         }

@@ -7,6 +7,7 @@ mod damage;
 mod enqueue;
 mod head;
 mod lane;
+mod question;
 mod signal;
 mod upkeep;
 
@@ -19,6 +20,10 @@ pub use head::{
     CancelWish, Cursor, JournalPart, OpenQuestion, Page, Partial, RunFilter, RunHead, SessionRecord,
 };
 pub use lane::{Durability, Lane, When};
+pub use question::{
+    FoundQuestion, GateOrder, ListedQuestion, QuestionFilter, QuestionPage, QuestionSearch,
+    from_word, is_of_asked, question_lists, to_word,
+};
 pub use signal::{Address, InboxEntry, SignalReply, SignalRequest, SignalsReply};
 pub use upkeep::{
     Finding, GraphRecord, LaneStats, Level, Retention, Stats, TickRequest, Ticked, WorkerRecord,

@@ -7,9 +7,9 @@ use holdpoint_graph::{GraphId, Namespace, QueueId, RunId, SessionId, WorkerId};
 use holdpoint_storage::{
     AppendKind, AppendReply, AppendRequest, Claim, ClaimRequest, Claims, Commit, CommitReply,
     CommitRequest, Cursor, Damage, Enqueue, EnqueueReply, Finding, GraphRecord, InboxEntry,
-    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial, Renewal,
-    Retention, RunFilter, RunHead, SessionRecord, SignalReply, SignalRequest, SignalsReply, Stats,
-    Store, StoreResult, TickRequest, Ticked, WorkerRecord,
+    Inspect, JournalPart, Lane, Lease, Maintain, NewRun, OpenQuestion, Page, Partial,
+    QuestionFilter, Renewal, Retention, RunFilter, RunHead, SessionRecord, SignalReply,
+    SignalRequest, SignalsReply, Stats, Store, StoreResult, TickRequest, Ticked, WorkerRecord,
 };
 use std::sync::Arc;
 
@@ -96,11 +96,11 @@ impl Inspect for Deaf {
     }
     async fn questions(
         &self,
-        run: Option<&RunId>,
+        filter: &QuestionFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<OpenQuestion>> {
-        self.0.questions(run, after, limit).await
+        self.0.questions(filter, after, limit).await
     }
     async fn session(&self, session: &SessionId) -> StoreResult<Option<SessionRecord>> {
         self.0.session(session).await

@@ -1,63 +1,78 @@
-//! Measures Holdpoint on the work W; run as `cargo xtask bench w`.
+//! Measures Holdpoint: the work W (`cargo xtask bench w`), and lists over many parked runs
+//! (`cargo xtask bench parked`).
 //!
 //! W is a line of three nodes that each append about 100 bytes to a list; every node is committed
 //! before the next one starts. Producer, worker and store share the machine; figures of one
 //! invocation are to be compared with each other, not with those of another machine.
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measured")]
 
+mod parked;
 mod probe;
 mod stores;
 mod w;
 
 use anyhow::{Result, bail};
 
-use crate::{stores::StoreKind, w::Settings};
+use crate::stores::StoreKind;
 
 const USAGE: &str = "\
 usage: cargo xtask bench w [--runs N] [--concurrency N] [--connections N] [--store NAME]... [--json]
-       stores: sqlite-full redis-everysec redis-always (all three without the option)";
+       cargo xtask bench parked [--runs N] [--calls N] [--program FILE] [--store NAME]... [--json]
+       stores: sqlite-full redis-everysec redis-always (all without the option)
+       FILE: a holdpoint program, to be measured as a process too";
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    match args.next().as_deref() {
-        Some("w") => {}
-        Some(_) | None => bail!("{USAGE}"),
+    let work = args.next().unwrap_or_default();
+    if !["w", "parked"].contains(&work.as_str()) {
+        bail!("{USAGE}");
     }
-    let (settings, is_json) = settings(args)?;
+    let settings = settings(&work, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    for kind in &settings.stores {
-        let figures = runtime.block_on(w::measure(*kind, &settings))?;
-        if is_json {
-            println!("{}", figures.to_json());
+    for kind in &settings.w.stores {
+        let (json, text) = if work == "parked" {
+            let figures = runtime.block_on(parked::measure(*kind, &settings.parked))?;
+            (figures.to_json(), figures.to_text())
         } else {
-            println!("{}", figures.to_text());
-        }
+            let figures = runtime.block_on(w::measure(*kind, &settings.w))?;
+            (figures.to_json(), figures.to_text())
+        };
+        println!("{}", if settings.is_json { json } else { text });
     }
     Ok(())
 }
 
-fn settings(mut args: impl Iterator<Item = String>) -> Result<(Settings, bool)> {
+#[derive(Default)]
+struct Settings {
+    w: w::Settings,
+    parked: parked::Settings,
+    is_json: bool,
+}
+
+fn settings(work: &str, mut args: impl Iterator<Item = String>) -> Result<Settings> {
     let mut settings = Settings::default();
-    let mut is_json = false;
     while let Some(arg) = args.next() {
         let mut value =
             || args.next().ok_or_else(|| anyhow::anyhow!("{arg} needs a value\n{USAGE}"));
-        match arg.as_str() {
-            "--runs" => settings.runs = value()?.parse()?,
-            "--concurrency" => settings.concurrency = value()?.parse()?,
-            "--connections" => settings.connections = value()?.parse()?,
-            "--store" => {
+        match (work, arg.as_str()) {
+            ("w", "--runs") => settings.w.runs = value()?.parse()?,
+            ("w", "--concurrency") => settings.w.concurrency = value()?.parse()?,
+            ("w", "--connections") => settings.w.connections = value()?.parse()?,
+            ("parked", "--runs") => settings.parked.runs = value()?.parse()?,
+            ("parked", "--calls") => settings.parked.calls = value()?.parse()?,
+            ("parked", "--program") => settings.parked.program = Some(value()?),
+            (_, "--store") => {
                 let name = value()?;
                 let kind = StoreKind::ALL.into_iter().find(|kind| kind.name() == name);
                 let Some(kind) = kind else { bail!("no store {name:?}\n{USAGE}") };
-                settings.stores.push(kind);
+                settings.w.stores.push(kind);
             }
-            "--json" => is_json = true,
-            other => bail!("no option {other:?}\n{USAGE}"),
+            (_, "--json") => settings.is_json = true,
+            (_, other) => bail!("no option {other:?}\n{USAGE}"),
         }
     }
-    if settings.stores.is_empty() {
-        settings.stores = StoreKind::ALL.to_vec();
+    if settings.w.stores.is_empty() {
+        settings.w.stores = StoreKind::ALL.to_vec();
     }
-    Ok((settings, is_json))
+    Ok(settings)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use holdpoint_graph::Namespace;
 use holdpoint_storage::Store;
 use holdpoint_storage_redis::{RedisConfig, RedisStore};
@@ -39,8 +39,26 @@ pub(crate) struct Fresh {
     /// Opens a second handle, as a worker's upkeep does.
     pub(crate) second: StoreFactory,
     pub(crate) server_pid: Option<u32>,
-    _server: Option<RedisServer>,
-    _scratch: Scratch,
+    /// Where the store is, for another process.
+    pub(crate) url: String,
+    server: Option<RedisServer>,
+    scratch: Scratch,
+}
+
+impl Fresh {
+    /// The bytes that the store takes: memory of a server, or of its files on the disk.
+    pub(crate) fn bytes(&self) -> Result<u64> {
+        if let Some(server) = &self.server {
+            let info = server.cli(&["INFO", "memory"]);
+            let used = info.lines().find_map(|line| line.trim().strip_prefix("used_memory:"));
+            return Ok(used.context("a server tells its memory")?.parse()?);
+        }
+        let mut bytes = 0;
+        for file in std::fs::read_dir(self.scratch.path())? {
+            bytes += file?.metadata()?.len();
+        }
+        Ok(bytes)
+    }
 }
 
 /// Starts a fresh store; on Redis with so many connections for commands, 0 for the default.
@@ -57,8 +75,9 @@ pub(crate) async fn fresh(kind: StoreKind, connections: usize) -> Result<Fresh> 
                 let again = Arc::clone(&again);
                 Box::pin(async move { Ok(again) })
             });
+            let url = format!("sqlite:{}", scratch.file("w.db").display());
             let (server_pid, server) = (None, None);
-            return Ok(Fresh { store, second, server_pid, _server: server, _scratch: scratch });
+            return Ok(Fresh { store, second, server_pid, url, server, scratch });
         }
         StoreKind::RedisEverysec => Appendfsync::Everysec,
         StoreKind::RedisAlways => Appendfsync::Always,
@@ -76,6 +95,6 @@ pub(crate) async fn fresh(kind: StoreKind, connections: usize) -> Result<Fresh> 
             Ok(store)
         })
     });
-    let server_pid = Some(server.pid());
-    Ok(Fresh { store, second, server_pid, _server: Some(server), _scratch: scratch })
+    let (server_pid, url) = (Some(server.pid()), server.url());
+    Ok(Fresh { store, second, server_pid, url, server: Some(server), scratch })
 }

@@ -173,7 +173,8 @@ pub(super) fn push_question(call: &mut Call, opened: &OpenedInterrupt) {
     let votes: Vec<String> =
         opened.votes.iter().map(|vote| format!("{}|{}", vote.choice, vote.voter)).collect();
     call.arg(opened.interrupt.as_str()).arg(gate).arg(&opened.args_hash);
-    call.arg(votes.join(" ")).arg(&opened.body);
+    let deadline = opened.deadline_ms.map_or_else(String::new, |at| at.max(0).to_string());
+    call.arg(votes.join(" ")).arg(deadline).arg(opened.asked().join(" ")).arg(&opened.body);
 }
 
 /// What most commits do without.

@@ -5,7 +5,7 @@ use holdpoint_graph::{Fingerprint, Namespace, RequestId, RunId};
 use holdpoint_storage::{
     Address, AppendKind, AppendReply, AppendRequest, Durability, Enqueue, EnqueueReply, Enqueued,
     IfBusy, InboxEntry, NewRun, SignalReply, SignalRequest, SignalsReply, StoreResult, When,
-    seal_payload,
+    seal_payload, to_word,
 };
 
 use super::{commit::push_question, digest};
@@ -138,7 +138,7 @@ fn push(call: &mut Call, item: &NewRun, namespace: &Namespace) {
         IfBusy::Interrupt => "i",
         IfBusy::Rollback => "b",
     };
-    let tags: Vec<String> = item.tags.iter().map(|tag| codec::escape_tag(tag)).collect();
+    let tags: Vec<String> = item.tags.iter().map(|tag| to_word(tag)).collect();
     call.arg(item.run.as_str())
         .arg(request_digest(&item.request))
         .arg(item.graph.as_str())

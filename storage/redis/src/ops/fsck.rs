@@ -22,8 +22,8 @@ const ROWS_MAX: usize = 1_000_000;
 const FAULTS_MAX: usize = 1_000;
 /// Waiting runs that one script counts: it holds the server for some 200 ms.
 const COUNTED_MAX: usize = 200_000;
-/// Families of keys that belong to one run, session or tag.
-const FAMILIES: [&str; 8] = ["r:", "p:", "j:", "z:", "t:", "h:", "s:", "x:"];
+/// Families of keys that belong to one run, session or tag, or are a list of questions.
+const FAMILIES: [&str; 11] = ["r:", "p:", "j:", "z:", "t:", "ou:", "oo:", "od:", "h:", "s:", "x:"];
 
 /// What a check has found so far.
 #[derive(Debug, Default)]
@@ -65,7 +65,12 @@ impl RedisStore {
         let mut runs = BTreeSet::new();
         for (family, id) in self.scan().await? {
             match family {
-                "t:" => self.rows(&format!("t:{id}"), &mut found).await?,
+                "t:" | "ou:" | "oo:" | "od:" => {
+                    let name = format!("{family}{id}");
+                    if !SHARED.iter().any(|(shared, _)| *shared == name) {
+                        self.rows(&name, &mut found).await?;
+                    }
+                }
                 "h:" => drop(workers.insert(id)),
                 "s:" | "x:" => drop(sessions.insert(id)),
                 _ => drop(runs.insert(id)),

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use holdpoint_graph::{Fingerprint, GraphId, InterruptId, RunId, RunStatus, SessionId};
+use holdpoint_graph::{Fingerprint, GraphId, RunId, RunStatus, SessionId};
 use holdpoint_storage::{
     Cursor, Finding, GraphRecord, Inspect, JournalPart, Lane, LaneStats, OpenQuestion, Page,
-    Partial, RunFilter, RunHead, SessionRecord, Stats, StoreResult, WorkerRecord, open_payload,
+    Partial, QuestionFilter, RunFilter, RunHead, SessionRecord, Stats, StoreResult, WorkerRecord,
+    open_payload, to_word,
 };
 
 use super::read::{Index, Range};
@@ -91,14 +92,11 @@ impl Inspect for RedisStore {
 
     async fn questions(
         &self,
-        run: Option<&RunId>,
+        filter: &QuestionFilter,
         after: Option<&Cursor>,
         limit: usize,
     ) -> StoreResult<Page<OpenQuestion>> {
-        match run {
-            Some(run) => self.questions_of(run, after, limit).await,
-            None => self.all_questions(after, limit).await,
-        }
+        self.page_of_questions(filter, after, limit).await
     }
 
     async fn session(&self, session: &SessionId) -> StoreResult<Option<SessionRecord>> {
@@ -214,68 +212,13 @@ impl RedisStore {
         }
         Ok(Page { rows, next: place })
     }
-
-    async fn all_questions(
-        &self,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> StoreResult<Page<OpenQuestion>> {
-        // A row is `QUESTION RUN`, and so is the place of the next one.
-        let index = Index { name: "op".to_owned(), is_down: false };
-        let found = self.page(&index, after, limit.saturating_add(1)).await?;
-        let has_more = found.len() > limit;
-        let mut rows = Vec::new();
-        let mut next = None;
-        for row in found.into_iter().take(limit) {
-            let id = row.member.split(' ').next().unwrap_or_default();
-            next = has_more.then(|| Cursor { at_ms: row.at_ms, id: row.member.clone() });
-            let interrupt: InterruptId = codec::id(id.as_bytes(), "a question")?;
-            let Some(head) = row.head else { continue };
-            let of_run = self.open_of(&head.run).await?;
-            rows.extend(of_run.into_iter().find(|question| question.interrupt == interrupt));
-        }
-        Ok(Page { rows, next })
-    }
-
-    async fn questions_of(
-        &self,
-        run: &RunId,
-        after: Option<&Cursor>,
-        limit: usize,
-    ) -> StoreResult<Page<OpenQuestion>> {
-        let is_after = |question: &OpenQuestion| {
-            after.is_none_or(|at| {
-                (question.opened_at_ms, question.interrupt.as_str()) > (at.at_ms, at.id.as_str())
-            })
-        };
-        let mut rows: Vec<_> = self.open_of(run).await?.into_iter().filter(is_after).collect();
-        let has_more = rows.len() > limit;
-        rows.truncate(limit);
-        let last = rows.last().filter(|_| has_more);
-        let next =
-            last.map(|row| Cursor { at_ms: row.opened_at_ms, id: row.interrupt.to_string() });
-        Ok(Page { rows, next })
-    }
-
-    async fn open_of(&self, run: &RunId) -> StoreResult<Vec<OpenQuestion>> {
-        let Some(mut parts) = self.read(run, "questions", None).await? else { return Ok(vec![]) };
-        let head = codec::head(run.as_str(), &mut parts)?;
-        let open = codec::questions(&mut parts)?;
-        let question = |(opened_at_ms, interrupt, body)| OpenQuestion {
-            head: head.clone(),
-            interrupt,
-            opened_at_ms,
-            body,
-        };
-        Ok(open.into_iter().map(question).collect())
-    }
 }
 
 /// The smallest index that has all runs of a filter.
 fn index_of(filter: &RunFilter) -> String {
     match (&filter.session, filter.tags.first()) {
         (Some(session), _) => format!("x:{session}"),
-        (None, Some(tag)) => format!("t:{}", codec::escape_tag(tag)),
+        (None, Some(tag)) => format!("t:{}", to_word(tag)),
         (None, None) => "ix".to_owned(),
     }
 }

@@ -8,6 +8,7 @@ mod enqueue;
 mod fsck;
 mod inspect;
 mod maintain;
+mod questions;
 mod read;
 
 use holdpoint_graph::{Fingerprint, RequestId};

@@ -4,7 +4,8 @@
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 request digest 4 `length:hash` before 5 and after 6 record
 --   7 kind: cancel, rollback, edit, redrive, migrate 8 fingerprint from, and 9 to (both only for
---   migrate; for edit 5 for each question shown anew: id, gate, arguments, votes, body)
+--   migrate; for edit 7 for each question shown anew: id, gate, arguments, votes, deadline or
+--   empty, who is asked, body)
 -- Replies: A state: done or was done | G: to be cancelled | M: another journal | W state: not
 --   allowed | N: no run
 local run, kind = ARGV[2], ARGV[7]
@@ -31,7 +32,13 @@ if redis.call('LLEN', T .. 'j:' .. run) ~= tonumber(h.len) then
 end
 local now = clock()
 local after, after_head, what
-if is_cancel then after, after_head = nextup(run, h) end
+local notes = {}
+if is_cancel then
+  after, after_head = nextup(run, h)
+  notes = hush(run, h)
+elseif kind == 'edit' then
+  for i = 8, #ARGV, 7 do show(notes, run, h, int(now), i) end
+end
 if kind == 'redrive' then what = turn(run, h) end
 local in_lane = h.s == 'q' and redis.call('ZSCORE', T .. 'q:' .. h.lane, run)
 -- All is read; now write.
@@ -55,7 +62,7 @@ if is_cancel then
   local has_begun = h.l and h.l ~= ''
   local counts = has_begun and kind == 'cancel' and h.x ~= 'b'
   local is_last = h.session ~= '' and (counts or h.former == run)
-  silence(run, h)
+  silence(run, h, notes)
   settle(run, 'x', int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end
 elseif kind == 'redrive' then
@@ -69,7 +76,7 @@ elseif kind == 'redrive' then
   watch(run, h)
   enter(run, h, what)
 elseif kind == 'edit' then
-  for i = 8, #ARGV, 5 do show(run, int(now), i) end
+  post(notes, run)
 elseif kind == 'migrate' then
   set('l', ARGV[9])
   local lane = lane_of(h, ARGV[9])

@@ -6,7 +6,8 @@
 --   8 lease in ms, or 0 to leave it 9 disposition: c goes on, p parks, pMS parks until, sMS waits
 --   until, Fc Fx FfWORD ends 10 progress: 1 or 0 11 number of records 12 pin: fingerprint, or
 --   empty 13 number of consumed keys 14 of opened 15 of closed 16 snapshots: 1 or 0, then records,
---   keys, 5 for each opened or shown anew (id, gate, arguments, votes, body), closed, snapshot
+--   keys, 7 for each opened or shown anew (id, gate, arguments, votes, deadline or empty, who is
+--   asked, body), closed, snapshot
 -- Replies: A now state inbox: done or was done | F fenced | S length: another journal | C: only an
 --   end as cancelled is taken
 local run, key = ARGV[2], T .. 'r:' .. ARGV[2]
@@ -39,7 +40,7 @@ local records = tonumber(ARGV[11])
 local lists, first = {ARGV[13] + 0, ARGV[14] + 0, ARGV[15] + 0}, 17
 local keys = first + records
 local opened, open = keys + lists[1], nil
-local closed = opened + 5 * lists[2]
+local closed = opened + 7 * lists[2]
 if lists[1] > 0 then
   local consumed, left = {}, {}
   for i = keys, opened - 1 do consumed[ARGV[i]] = true end
@@ -57,7 +58,7 @@ local function is_answered()
   local stored, gates = redis.call('HGETALL', T .. 'o:' .. run), {}
   open = {}
   for i = 1, #stored, 2 do open[stored[i]] = string.match(stored[i + 1], '^%d+\n[^\n]*\n([^\n]*)') end
-  for i = opened, closed - 1, 5 do open[ARGV[i]] = ARGV[i + 1] end
+  for i = opened, closed - 1, 7 do open[ARGV[i]] = ARGV[i + 1] end
   for i = closed, closed + lists[3] - 1 do open[ARGV[i]] = nil end
   for _, gate in pairs(open) do gates[gate] = true end
   for i = 1, #waiting, 2 do
@@ -78,9 +79,15 @@ h.lane, h.score = lane_of(h, h.l), int((9 - h.prio) * 1e13 + h.order)
 local place = state == 'q' and turn(run, h)
 local after, after_head
 if what == 'F' then after, after_head = nextup(run, h) end
-if lists[2] > 0 then
-  typed('o:' .. run, 'hash')
-  typed('b:' .. run, 'hash')
+local notes = {}
+if lists[2] + lists[3] > 0 or (what == 'F' and h.Q) then
+  h.g = redis.call('HGET', key, 'g')
+  if what == 'F' then
+    notes = hush(run, h)
+  else
+    for i = opened, closed - 1, 7 do show(notes, run, h, int(now), i) end
+    for i = closed, closed + lists[3] - 1 do close(notes, run, h, ARGV[i]) end
+  end
 end
 -- All is read; now write.
 local bytes = 0
@@ -111,10 +118,7 @@ if h.l ~= v[9] then
   set('l', h.l)
   redis.call('SADD', T .. 'l', h.lane)
 end
-if lists[2] > 0 then
-  set('Q', '1')
-  h.Q = '1'
-end
+if lists[2] > 0 and what ~= 'F' then set('Q', '1') end
 if what ~= 'c' then
   set('s', state)
   set('o', '')
@@ -128,12 +132,7 @@ redis.call('HSET', key, unpack(fields))
 if v[13] and records > 0 then redis.call('HDEL', key, 'y') end
 if h.is_empty then redis.call('HDEL', key, 'i') end
 for i = keys, opened - 1 do redis.call('HDEL', T .. 'i:' .. run, ARGV[i]) end
-for i = opened, closed - 1, 5 do show(run, int(now), i) end
-for i = closed, closed + lists[3] - 1 do
-  redis.call('HDEL', T .. 'o:' .. run, ARGV[i])
-  redis.call('HDEL', T .. 'b:' .. run, ARGV[i])
-  redis.call('ZREM', T .. 'op', ARGV[i] .. ' ' .. run)
-end
+if what ~= 'F' then post(notes, run) end
 if what ~= 'c' then
   disown(run, h.worker)
 elseif ARGV[8] ~= '0' then
@@ -153,7 +152,7 @@ if what == 'F' then
   local has_begun = state == 'c' or (h.l and h.l ~= '')
   local counts = has_begun and not (state == 'x' and h.x == 'b')
   local is_last = h.session ~= '' and (counts or h.former == run)
-  silence(run, h)
+  silence(run, h, notes)
   settle(run, state, int(now), is_last)
   if h.session ~= '' then leave(run, h, is_last, after, after_head) end
   waiting = {}

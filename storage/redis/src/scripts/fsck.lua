@@ -86,6 +86,24 @@ local function compare(run, h, in_line)
     end
   end
 end
+-- A question stands in the lists that its run and itself name, at the place that they name.
+local function question(run, h, id, value)
+  local lists = standing(h, value)
+  if not next(lists) then
+    fault('question', run, 'question ' .. id .. ' of run ' .. run .. ' cannot be read', '', {})
+  end
+  for name, at in pairs(lists) do
+    local item = id .. ' ' .. run
+    local before = score(name, item)
+    if before ~= at then
+      local where = before == '' and ' is not in ' .. name
+        or ' stands at ' .. before .. ' in ' .. name .. ', not at ' .. at
+      fault(before == '' and 'missing' or 'misplaced', run,
+        'question ' .. id .. ' of run ' .. run .. where, 'put it there',
+        with(same(run, h), {'z', name, item, before, at}))
+    end
+  end
+end
 local function lists(run, h)
   local names = {['ix'] = h.created}
   for tag in string.gmatch(h.g or '', '[^\n]+') do names['t:' .. tag] = h.created end
@@ -103,13 +121,7 @@ local function lists(run, h)
     end
   end
   local open = h.Q and redis.call('HGETALL', T .. 'o:' .. run) or {}
-  for i = 1, #open, 2 do
-    local item, at = open[i] .. ' ' .. run, string.match(open[i + 1], '^(%d+)\n')
-    if at and score('op', item) == '' then
-      fault('missing', run, 'question ' .. open[i] .. ' of run ' .. run .. ' is on no list',
-        'put it on the list', with(same(run, h), {'z', 'op', item, '', at}))
-    end
-  end
+  for i = 1, #open, 2 do question(run, h, open[i], open[i + 1]) end
 end
 local function held(run, h)
   local key = 'h:' .. h.worker
@@ -189,10 +201,11 @@ local function row(name, item)
     drop('is in ' .. name .. ' and does not exist', same(run))
   elseif score('ix', run) == '' then
     inspect(run)
-  elseif name == 'op' then
+  elseif string.find(name, '^o[uod]:') then
     local id = string.match(item, '^[^ ]+')
-    if redis.call('HEXISTS', T .. 'o:' .. run, id) == 0 then
-      drop('has no question ' .. id .. ', which is on the list', same(run, h))
+    local value = redis.call('HGET', T .. 'o:' .. run, id)
+    if not value or not standing(h, value)[name] then
+      drop('has no question ' .. id .. ' that belongs in ' .. name, same(run, h))
     end
   elseif string.sub(name, 1, 2) == 'q:' and name ~= 'q:' .. h.lane then
     drop('is in ' .. name .. ', which is not its lane', same(run, h))

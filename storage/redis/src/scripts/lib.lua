@@ -131,13 +131,36 @@ local function disown(run, worker)
   redis.call('ZREM', T .. 'lse', run)
   redis.call('SREM', T .. 'h:' .. worker, run)
 end
+--@ standing
+-- The lists in which a stored question stands, with its score in each: in one for everybody's
+-- questions or for those of somebody, and in those of its graph, of all whom it asks, and of its
+-- run's tags. One without a deadline stands in the `ou` of a list by opening, one with a deadline
+-- in the `oo` by opening and in the `od` by deadline. Nothing for one that is cut or altered.
+local function standing(h, value)
+  local at, deadline, asked =
+    string.match(value, '^(%d+)\n[^\n]*\n[^\n]*\n[^\n]*\n(%d*)\n([^\n]*)\n')
+  local lists = {}
+  local function add(list)
+    if deadline == '' then
+      lists['ou:' .. list] = at
+    else
+      lists['oo:' .. list], lists['od:' .. list] = at, deadline
+    end
+  end
+  if not at then return lists end
+  add(asked == '' and 'all' or 'some')
+  add('g:' .. h.graph)
+  for list in string.gmatch(asked, '[^ ]+') do add(list) end
+  for tag in string.gmatch(h.g or '', '[^\n]+') do add('t:' .. tag) end
+  return lists
+end
 --@ aside
 -- Puts a run that cannot be read aside: out of every place that leads to it, so that it stops
 -- nobody, while all that is stored of it stays. `counted`: the queue in which it was found.
 local function aside(run, now, counted)
   local function has(name, kind) return redis.call('TYPE', T .. name).ok == kind end
   local v = has('r:' .. run, 'hash')
-    and redis.call('HMGET', T .. 'r:' .. run, 's', 'a', 'l', 'w') or {}
+    and redis.call('HMGET', T .. 'r:' .. run, 's', 'a', 'l', 'w', 'g') or {}
   local graph, queue, session = string.match(v[2] or '', '^([^|]+)|([^|]+)|([^|]*)$')
   local worker = string.match(v[4] or '', '^[^|]+')
   local order = session and session ~= '' and 's:' .. session
@@ -149,7 +172,13 @@ local function aside(run, now, counted)
   else
     order = nil
   end
+  local open = graph and has('o:' .. run, 'hash') and redis.call('HGETALL', T .. 'o:' .. run) or {}
   -- All is read; now write.
+  for i = 1, #open, 2 do
+    for list in pairs(standing({graph = graph, g = v[5]}, open[i + 1])) do
+      if has(list, 'zset') then redis.call('ZREM', T .. list, open[i] .. ' ' .. run) end
+    end
+  end
   for _, name in ipairs({'due', 'wak', 'lse', 'prk', 'exp'}) do
     redis.call('ZREM', T .. name, run)
   end
@@ -214,25 +243,66 @@ local function settle(run, state, now, is_last)
   local ended = ({c = 'fin', x = 'can', f = 'dead'})[state]
   redis.call('ZADD', T .. ended .. (is_last and '.l' or ''), now, run)
 end
---@ silence
--- Deletes the questions and the answers of a run. Its head says whether it ever had some.
-local function silence(run, h)
-  if not h.i and not h.Q then return end
-  redis.call('HDEL', T .. 'r:' .. run, 'i', 'Q')
-  local open = redis.call('HKEYS', T .. 'o:' .. run)
-  for _, id in ipairs(open) do redis.call('ZREM', T .. 'op', id .. ' ' .. run) end
-  redis.call('DEL', T .. 'o:' .. run, T .. 'b:' .. run, T .. 'i:' .. run)
+--@ note
+-- Notes what becomes of a question: its stored form from now on, or none when it closes. Before
+-- the first write; `post` writes it.
+local function note(notes, h, id, known, value)
+  local change = notes[id]
+  if not change then
+    change = {was = known and standing(h, known) or {}}
+    notes[id] = change
+  end
+  change.value, change.is = value, value and standing(h, value) or {}
+  for list in pairs(change.was) do typed(list, 'zset') end
+  for list in pairs(change.is) do typed(list, 'zset') end
 end
 --@ show
--- Opens a question, or shows it anew: then it keeps its time. Five arguments from `i` on: id, gate,
--- hash of the arguments, votes, body.
-local function show(run, now, i)
+-- Notes that a question opens, or is shown anew: then it keeps its time. Seven arguments from `i`
+-- on: id, gate, hash of the arguments, votes, deadline, who is asked, body.
+local function show(notes, run, h, now, i)
   local known = redis.call('HGET', T .. 'o:' .. run, ARGV[i])
-  local at = known and string.match(known, '^%d+') or now
-  redis.call('HSET', T .. 'o:' .. run, ARGV[i],
-    at .. '\n' .. ARGV[i + 2] .. '\n' .. ARGV[i + 1] .. '\n' .. ARGV[i + 3])
-  redis.call('HSET', T .. 'b:' .. run, ARGV[i], ARGV[i + 4])
-  redis.call('ZADD', T .. 'op', at, ARGV[i] .. ' ' .. run)
+  local value = table.concat({known and string.match(known, '^%d+') or now, ARGV[i + 2],
+    ARGV[i + 1], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5], ARGV[i + 6]}, '\n')
+  note(notes, h, ARGV[i], known, value)
+end
+--@ close
+-- Notes that a question closes.
+local function close(notes, run, h, id)
+  note(notes, h, id, redis.call('HGET', T .. 'o:' .. run, id))
+end
+--@ hush
+-- Notes that all questions of a run close. Its head says whether it ever had some.
+local function hush(run, h)
+  local notes = {}
+  local open = h.Q and redis.call('HGETALL', T .. 'o:' .. run) or {}
+  for i = 1, #open, 2 do note(notes, h, open[i], open[i + 1]) end
+  return notes
+end
+--@ post
+-- Writes what was noted of a run's questions.
+local function post(notes, run)
+  for id, change in pairs(notes) do
+    local item = id .. ' ' .. run
+    if change.value then
+      redis.call('HSET', T .. 'o:' .. run, id, change.value)
+    else
+      redis.call('HDEL', T .. 'o:' .. run, id)
+    end
+    for list in pairs(change.was) do
+      if not change.is[list] then redis.call('ZREM', T .. list, item) end
+    end
+    for list, at in pairs(change.is) do
+      if change.was[list] ~= at then redis.call('ZADD', T .. list, at, item) end
+    end
+  end
+end
+--@ silence
+-- Deletes the questions and the answers of a run, as `hush` noted.
+local function silence(run, h, notes)
+  if not h.i and not h.Q then return end
+  redis.call('HDEL', T .. 'r:' .. run, 'i', 'Q')
+  post(notes, run)
+  redis.call('DEL', T .. 'o:' .. run, T .. 'i:' .. run)
 end
 --@ stray
 -- Takes an entry out of an index in which its run does not belong. One without a run is noted.
@@ -354,5 +424,5 @@ local function forget(run, h, now, key_ms)
     end
   end
   redis.call('UNLINK', T .. 'r:' .. run, T .. 'p:' .. run, T .. 'j:' .. run, T .. 'z:' .. run,
-    T .. 'o:' .. run, T .. 'b:' .. run, T .. 'i:' .. run, T .. 'y:' .. run)
+    T .. 'o:' .. run, T .. 'i:' .. run, T .. 'y:' .. run)
 end

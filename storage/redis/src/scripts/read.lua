@@ -4,7 +4,7 @@
 -- ARGV 1 sentinel 2 run 3 what: head, payload, inbox, journal, checkpoint, questions 4 first
 --   record and 5 most records (both only for journal)
 -- Replies: nothing: no run | head, end of the lease or empty, then by what was asked: payload;
---   inbox; first, records; first, records, snapshot; questions, bodies
+--   inbox; first, records; first, records, snapshot; questions
 local run, what = ARGV[2], ARGV[3]
 local h, flat = head(run)
 if not h then return {} end
@@ -22,6 +22,5 @@ elseif what == 'checkpoint' then
   out[5] = redis.call('GET', T .. 'z:' .. run)
 elseif what == 'questions' then
   out[3] = redis.call('HGETALL', T .. 'o:' .. run)
-  out[4] = redis.call('HGETALL', T .. 'b:' .. run)
 end
 return out

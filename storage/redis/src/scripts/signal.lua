@@ -16,7 +16,7 @@ if string.find('cfx', h.s) then return {'R', '0', {'E', h.s}} end
 local open, stored_open = {}, redis.call('HGETALL', T .. 'o:' .. run)
 for i = 1, #stored_open, 2 do
   local at, hash, gate, votes =
-    string.match(stored_open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n(.*)$')
+    string.match(stored_open[i + 1], '^(%d+)\n([^\n]*)\n([^\n]*)\n([^\n]*)\n')
   if not at then corrupt(run, 'question ' .. stored_open[i] .. ' is cut or altered') end
   open[#open + 1] = {stored_open[i], hash, gate, at, votes}
 end

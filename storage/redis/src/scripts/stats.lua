@@ -6,11 +6,12 @@
 --   open questions, paused queues, then for each lane: its name, runs, oldest creation or empty
 local now = clock()
 local function card(name) return redis.call('ZCARD', T .. name) end
+local open = card('ou:all') + card('oo:all') + card('ou:some') + card('oo:some')
 local waiting = 0
 for _, count in ipairs(redis.call('HVALS', T .. 'c')) do waiting = waiting + count end
 local out = {int(now), int(waiting), int(card('due')), int(card('lse')), int(card('prk')),
   int(card('fin') + card('fin.l')), int(card('dead') + card('dead.l')),
-  int(card('can') + card('can.l')), int(card('op')), redis.call('SMEMBERS', T .. 'paused')}
+  int(card('can') + card('can.l')), int(open), redis.call('SMEMBERS', T .. 'paused')}
 for _, lane in ipairs(redis.call('SMEMBERS', T .. 'l')) do
   local key, oldest, first = T .. 'q:' .. lane, '', nil
   local count = redis.call('ZCARD', key)

@@ -102,14 +102,22 @@ impl World {
     /// A run in each state, a session with two runs, tags, questions, timers, limits.
     pub(crate) async fn sound() -> Self {
         let world = Self::empty().await;
-        for name in ["parked", "done", "failed", "running"] {
+        for name in ["parked", "asked", "done", "failed", "running"] {
             let claimed = world.started(name).await;
             match name {
+                "asked" => {
+                    let park = commit(&claimed, Disposition::Park { wake_at_ms: None });
+                    let opened = vec![asked()];
+                    world.done(&CommitRequest { opened, ..park }).await;
+                }
                 "parked" => {
                     let until = Some(claimed.head.created_at_ms + HOUR_MS);
                     let park = commit(&claimed, Disposition::Park { wake_at_ms: until });
                     let question = OpenedInterrupt {
                         votes: Vec::new(),
+                        deadline_ms: None,
+                        assignees: Vec::new(),
+                        groups: Vec::new(),
                         interrupt: "q1".parse().unwrap(),
                         gate: None,
                         args_hash: "args".to_owned(),
@@ -141,7 +149,8 @@ impl World {
 
     /// A run that was enqueued and claimed.
     pub(crate) async fn started(&self, name: &str) -> ClaimedRun {
-        self.created(&new_run(name)).await;
+        let tags = if name == "asked" { vec!["b".to_owned()] } else { Vec::new() };
+        self.created(&NewRun { tags, ..new_run(name) }).await;
         let claimed = self.store.claim(&claim(&format!("nonce-{name}"))).await.unwrap().runs;
         claimed.into_iter().next().unwrap()
     }
@@ -203,6 +212,20 @@ impl World {
         let is_part = |key: &str| key.split_once(':').is_some_and(|(_, of)| of == run);
         let parts = self.dump().into_iter();
         parts.filter(|(key, _)| is_part(key) && !key.starts_with("w:")).collect()
+    }
+}
+
+/// A question that stands in lists of every kind.
+fn asked() -> OpenedInterrupt {
+    OpenedInterrupt {
+        votes: Vec::new(),
+        interrupt: "q1".parse().unwrap(),
+        gate: None,
+        args_hash: "args".to_owned(),
+        deadline_ms: Some(HOUR_MS),
+        assignees: vec!["ann lee".to_owned()],
+        groups: vec!["ops".to_owned()],
+        body: b"{}".to_vec(),
     }
 }
 

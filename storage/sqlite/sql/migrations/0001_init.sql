@@ -102,10 +102,56 @@ CREATE TABLE interrupts (
     args_hash TEXT NOT NULL,
     votes TEXT NOT NULL,
     opened_ms INTEGER NOT NULL,
+    deadline_ms INTEGER,
+    lists TEXT NOT NULL CHECK (json_valid(lists)), -- the names of those in which it stands
     body BLOB NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX interrupts_run ON interrupts (run, id);
-CREATE INDEX interrupts_opened ON interrupts (ns, opened_ms, id, run);
+
+-- The lists of open questions: for each list (`all` or `some`, `g:GRAPH`, `a:PERSON`, `m:GROUP`,
+-- `t:TAG`) behind `ou:` those without a deadline by opening, behind `oo:` those with one by
+-- opening, behind `od:` the same by deadline.
+CREATE TABLE listed (
+    ns INTEGER NOT NULL,
+    list TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    PRIMARY KEY (ns, list, at_ms, id, run)
+) STRICT, WITHOUT ROWID;
+
+-- What `listed` must hold. The questions of a run that was set aside are on no list.
+CREATE VIEW placed AS
+SELECT interrupts.row AS row, interrupts.ns AS ns,
+    iif(interrupts.deadline_ms IS NULL, 'ou:', 'oo:') || json_each.value AS list,
+    interrupts.opened_ms AS at_ms, interrupts.id AS id, interrupts.run AS run
+FROM interrupts, json_each(iif(json_valid(interrupts.lists), interrupts.lists, '[]'))
+WHERE interrupts.ns >= 0
+UNION ALL
+SELECT interrupts.row, interrupts.ns, 'od:' || json_each.value,
+    interrupts.deadline_ms, interrupts.id, interrupts.run
+FROM interrupts, json_each(iif(json_valid(interrupts.lists), interrupts.lists, '[]'))
+WHERE interrupts.ns >= 0 AND interrupts.deadline_ms IS NOT NULL;
+
+-- However a question comes, changes or goes, its lists follow.
+CREATE TRIGGER interrupts_come AFTER INSERT ON interrupts BEGIN
+    INSERT OR IGNORE INTO listed
+    SELECT ns, list, at_ms, id, run FROM placed WHERE row = NEW.row;
+END;
+CREATE TRIGGER interrupts_go BEFORE DELETE ON interrupts BEGIN
+    DELETE FROM listed WHERE (ns, list, at_ms, id, run)
+        IN (SELECT ns, list, at_ms, id, run FROM placed WHERE row = OLD.row);
+END;
+CREATE TRIGGER interrupts_leave BEFORE UPDATE OF ns, lists, deadline_ms ON interrupts
+WHEN (OLD.ns, OLD.lists, OLD.deadline_ms) IS NOT (NEW.ns, NEW.lists, NEW.deadline_ms) BEGIN
+    DELETE FROM listed WHERE (ns, list, at_ms, id, run)
+        IN (SELECT ns, list, at_ms, id, run FROM placed WHERE row = OLD.row);
+END;
+CREATE TRIGGER interrupts_enter AFTER UPDATE OF ns, lists, deadline_ms ON interrupts
+WHEN (OLD.ns, OLD.lists, OLD.deadline_ms) IS NOT (NEW.ns, NEW.lists, NEW.deadline_ms) BEGIN
+    INSERT OR IGNORE INTO listed
+    SELECT ns, list, at_ms, id, run FROM placed WHERE row = NEW.row;
+END;
 
 -- The answers that wait.
 CREATE TABLE inbox (

@@ -7,6 +7,7 @@ use rusqlite::params;
 use crate::{
     fault::{Done, corrupt},
     ops::append::pin,
+    questions::lists_json,
     row::{RunRow, what},
     tx::{Tx, remember},
 };
@@ -97,17 +98,21 @@ fn questions(tx: &Tx<'_>, run: &mut RunRow, request: &CommitRequest) -> Done<()>
     Ok(())
 }
 
-/// Opens questions, or shows open ones anew.
+/// Opens questions, or shows open ones anew. The lists follow by the triggers of the schema.
 pub(crate) fn show(tx: &Tx<'_>, run: &mut RunRow, questions: &[OpenedInterrupt]) -> Done<()> {
     for question in questions {
-        let OpenedInterrupt { interrupt, gate, args_hash, votes, body } = question;
+        let OpenedInterrupt { interrupt, gate, args_hash, votes, body, deadline_ms, .. } = question;
         let votes = votes.iter().map(|vote| format!("{}|{}", vote.choice, vote.voter));
         let (id, votes) = (interrupt.as_str(), votes.collect::<Vec<_>>().join(" "));
+        let lists = lists_json(&run.head, &question.asked());
         let sql = include_str!("../../sql/show_interrupt.sql");
-        if tx.db.execute(sql, params![run.key, id, gate, args_hash, votes, body])? == 0 {
+        let shown = params![run.key, id, gate, args_hash, votes, body, deadline_ms, lists];
+        if tx.db.execute(sql, shown)? == 0 {
             let sql = include_str!("../../sql/open_interrupt.sql");
-            let (ns, now) = (tx.db.ns, tx.now_ms);
-            tx.db.execute(sql, params![ns, run.key, id, gate, args_hash, now, votes, body])?;
+            let (ns, key, now) = (tx.db.ns, run.key, tx.now_ms);
+            let opened =
+                params![ns, key, id, gate, args_hash, now, votes, body, deadline_ms, lists];
+            tx.db.execute(sql, opened)?;
             run.open_count += 1;
         }
     }

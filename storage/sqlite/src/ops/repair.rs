@@ -11,6 +11,7 @@ use crate::{
     aside,
     fault::{Done, Fault},
     place::close_ms,
+    questions::{self, Entry},
     row,
     tx::Tx,
 };
@@ -52,6 +53,7 @@ impl Look<'_> {
         look.heads(tx)?;
         look.parts(tx)?;
         look.places(tx)?;
+        look.lists(tx)?;
         look.sessions(tx)?;
         look.asides(tx)?;
         look.counts(tx)?;
@@ -110,14 +112,19 @@ impl Look<'_> {
 
     /// Heads that cannot be read, and those that stand at another time than they say.
     fn heads(&mut self, tx: &mut Tx<'_>) -> Done<()> {
-        let (mut damaged, mut misplaced) = (Vec::new(), Vec::new());
+        let (mut damaged, mut misplaced, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
         let sql = include_str!("../../sql/all_runs.sql");
         tx.db.all(sql, [tx.db.ns], |found| {
             match row::decode(found, &tx.db.lanes()) {
                 Ok(run) if run.place.close_ms != close_ms(&run.head) => {
                     misplaced.push((run.head.run.to_string(), run.key));
                 }
-                Ok(_) => {}
+                Ok(run) => {
+                    let lists = questions::wrong_lists(tx.db, &run)?.into_iter();
+                    wrong.extend(
+                        lists.map(|(id, lists)| (run.key, run.head.run.clone(), id, lists)),
+                    );
+                }
                 Err(Fault::Store(error)) => damaged.push((found.get(0)?, error.to_string())),
                 Err(fault @ Fault::Sql(_)) => return Err(fault),
             }
@@ -130,6 +137,46 @@ impl Look<'_> {
         }
         for (id, key) in misplaced {
             self.place(tx, id, key)?;
+        }
+        for (key, run, question, lists) in wrong {
+            let text = questions::said_of_lists(&run, &question);
+            let about = run.to_string();
+            let fact = Fact { check: "misplaced", about, text, action: "name those of its run" };
+            let sql = include_str!("../../sql/set_lists.sql");
+            let mend =
+                |tx: &mut Tx<'_>| tx.db.execute(sql, params![key, question, lists]).map(drop);
+            self.attempt(tx, fact, &|tx| rows_of_run(tx, key), &mend)?;
+        }
+        Ok(())
+    }
+
+    /// Entries that are missing in lists of questions, and those that are there in vain.
+    fn lists(&mut self, tx: &mut Tx<'_>) -> Done<()> {
+        for (check, what, action, found, mend) in [
+            (
+                "missing",
+                "is missing in",
+                "put it there",
+                include_str!("../../sql/unlisted.sql"),
+                include_str!("../../sql/put_listed.sql"),
+            ),
+            (
+                "orphan",
+                "does not belong in",
+                "remove that entry",
+                include_str!("../../sql/listed_in_vain.sql"),
+                include_str!("../../sql/delete_listed.sql"),
+            ),
+        ] {
+            for entry in tx.db.all(found, params![tx.db.ns, FAULTS_MAX], questions::entry)? {
+                let (about, text) = (entry.run.to_string(), entry.said(what));
+                let fact = Fact { check, about, text, action };
+                let Entry { list, at_ms, id, run } = &entry;
+                let mend = |tx: &mut Tx<'_>| {
+                    tx.db.execute(mend, params![tx.db.ns, list, at_ms, id, run]).map(drop)
+                };
+                self.attempt(tx, fact, &|tx| listed_row(tx, &entry), &mend)?;
+            }
         }
         Ok(())
     }
@@ -280,6 +327,15 @@ fn id_of(tx: &Tx<'_>, key: i64) -> Done<String> {
 fn run_row(tx: &Tx<'_>, key: i64) -> Done<Vec<Stored>> {
     let sql = include_str!("../../sql/run_by_key.sql");
     tx.db.all(sql, [key], |row| Ok(stored_as("runs", &key.to_string(), to_text(row)?)))
+}
+
+fn listed_row(tx: &Tx<'_>, entry: &Entry) -> Done<Vec<Stored>> {
+    let Entry { list, at_ms, id, run } = entry;
+    let sql = include_str!("../../sql/listed_row.sql");
+    let item = format!("{list} {at_ms} {id} {run}");
+    tx.db.all(sql, params![tx.db.ns, list, at_ms, id, run], |row| {
+        Ok(stored_as("listed", &item, to_text(row)?))
+    })
 }
 
 fn session_row(tx: &Tx<'_>, session: &str) -> Done<Vec<Stored>> {

@@ -9,7 +9,7 @@ use crate::{
     fault::{Done, Fault},
     open::check_version,
     place::close_ms,
-    row,
+    questions, row,
 };
 
 /// Findings of one kind that are listed one by one.
@@ -103,12 +103,21 @@ fn conservation(db: &Db) -> Done<Vec<Finding>> {
         let (counted, found): (i64, i64) = (row.get(2)?, row.get(3)?);
         Ok(format!("queue {queue} counts {counted} runs as {status}, there are {found}"))
     })?;
+    let unlisted = listed(db, include_str!("../../sql/unlisted.sql"), "is missing in")?;
+    let in_vain = listed(db, include_str!("../../sql/listed_in_vain.sql"), "does not belong in")?;
     let mut findings = summary("places", misplaced, RESTORE);
+    findings.extend(summary("lists", [unlisted, in_vain].concat(), RESTORE));
     findings.extend(summary("conservation", wrong, RESTORE));
     Ok(findings)
 }
 
-/// Whether all heads can be read.
+/// Questions that stand in other lists than they name.
+fn listed(db: &Db, sql: &str, what: &str) -> Done<Vec<String>> {
+    let entries = db.all(sql, params![db.ns, SHOWN_MAX], questions::entry)?;
+    Ok(entries.iter().map(|entry| entry.said(what)).collect())
+}
+
+/// Whether all heads can be read, and their questions name the right lists.
 fn heads(db: &Db) -> Done<Finding> {
     let (mut sound, mut damaged) = (0_u64, Vec::new());
     let read = |row: &Row<'_>| match row::decode(row, &db.lanes()) {
@@ -116,8 +125,10 @@ fn heads(db: &Db) -> Done<Finding> {
             damaged.push(format!("run {} stands to be ended at another time", run.head.run));
             Ok(())
         }
-        Ok(_) => {
+        Ok(run) => {
             sound += 1;
+            let wrong = questions::wrong_lists(db, &run)?.into_iter();
+            damaged.extend(wrong.map(|(id, _)| questions::said_of_lists(&run.head.run, &id)));
             Ok(())
         }
         Err(Fault::Store(error)) => {

@@ -57,7 +57,8 @@ impl Sides {
             }
             Op::Append { run, kind, is_moved } => {
                 let Some(request) = self.append(run, *is_moved) else { return Ok(()) };
-                self.send(Sent::Append(request, append_kind(*kind))).await
+                let kind = self.append_kind(&request.run, *kind);
+                self.send(Sent::Append(request, kind)).await
             }
             Op::StartNow { run } => {
                 let run = self.any_run(run);
@@ -209,6 +210,7 @@ impl Sides {
             expires,
             deadline,
             queue_depth_max: item.depth_max,
+            tags: vec![format!("payload={}", item.payload)],
             ..new_run(&format!("r{}", item.run))
         }
     }
@@ -231,7 +233,7 @@ impl Sides {
         let closed = closing.map(|question| question.interrupt.clone()).collect();
         let opened = write.opens.map(|gate| {
             let gate = gate.map(|gate| format!("gate{gate}"));
-            question(&self.next(), gate.as_deref())
+            asked_of(question(&self.next(), gate.as_deref()), write.asks)
         });
         // Votes that are taken out of the inbox stand with their questions from then on.
         let votes = consumed.iter().map(|key| InboxEntry { key: key.clone(), record: Vec::new() });
@@ -296,6 +298,21 @@ impl Sides {
         }
     }
 
+    /// An edit shows the oldest question anew, to others.
+    fn append_kind(&self, run: &RunId, kind: Kind) -> AppendKind {
+        match kind {
+            Kind::Cancel => AppendKind::Cancel { rollback: false },
+            Kind::Rollback => AppendKind::Cancel { rollback: true },
+            Kind::Edit(asks) => {
+                let oldest = self.model.questions(run).first().cloned();
+                let shown = oldest.map(|question| asked_of(question, asks));
+                AppendKind::Edit { shown: shown.into_iter().collect() }
+            }
+            Kind::Redrive => AppendKind::Redrive,
+            Kind::Migrate(from, to) => AppendKind::Migrate { from: version(from), to: version(to) },
+        }
+    }
+
     fn append(&mut self, run: &Index, is_moved: bool) -> Option<AppendRequest> {
         let head = self.model.head(&self.any_run(run))?.clone();
         let request = self.world.append_on(&head);
@@ -341,12 +358,14 @@ fn disposition(becomes: Becomes) -> Disposition {
     }
 }
 
-fn append_kind(kind: Kind) -> AppendKind {
-    match kind {
-        Kind::Cancel => AppendKind::Cancel { rollback: false },
-        Kind::Rollback => AppendKind::Cancel { rollback: true },
-        Kind::Edit => AppendKind::Edit { shown: Vec::new() },
-        Kind::Redrive => AppendKind::Redrive,
-        Kind::Migrate(from, to) => AppendKind::Migrate { from: version(from), to: version(to) },
+/// The question asked of some of two people and a group, with a deadline or none.
+fn asked_of(question: OpenedInterrupt, asks: u8) -> OpenedInterrupt {
+    let has = |bit: u8| asks >> bit & 1 == 1;
+    let name = |bit, name: &str| has(bit).then(|| name.to_owned());
+    OpenedInterrupt {
+        assignees: name(0, "p0").into_iter().chain(name(1, "p1")).collect(),
+        groups: name(2, "m0").into_iter().collect(),
+        deadline_ms: has(3).then_some(FAR_MS + i64::from(asks % 3)),
+        ..question
     }
 }

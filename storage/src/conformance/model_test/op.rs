@@ -99,6 +99,8 @@ pub(super) enum LeasePick {
 pub(super) struct Write {
     pub(super) records: u64,
     pub(super) opens: Option<Option<u8>>,
+    /// Whom the new question asks: a bit each.
+    pub(super) asks: u8,
     pub(super) takes_inbox: bool,
     pub(super) closes_oldest: bool,
     pub(super) has_snapshot: bool,
@@ -132,7 +134,8 @@ pub(super) enum To {
 pub(super) enum Kind {
     Cancel,
     Rollback,
-    Edit,
+    /// Whom the question asks from then on: a bit each.
+    Edit(u8),
     Redrive,
     Migrate(u8, u8),
 }
@@ -249,12 +252,13 @@ fn write() -> impl Strategy<Value = Write> {
     let questions =
         (option::weighted(0.5, option::weighted(0.7, 0..2_u8)), weighted(50), weighted(20));
     let state = (weighted(20), weighted(40), option::weighted(0.2, 0..2_u8), weighted(4));
-    (0..3_u64, questions, state).prop_map(|(records, questions, state)| {
+    (0..3_u64, questions, 0..16_u8, state).prop_map(|(records, questions, asks, state)| {
         let (opens, takes_inbox, closes_oldest) = questions;
         let (has_snapshot, is_progress, pin, is_misplaced) = state;
         Write {
             records,
             opens,
+            asks,
             takes_inbox,
             closes_oldest,
             has_snapshot,
@@ -296,7 +300,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![
         2 => Just(Kind::Cancel),
         1 => Just(Kind::Rollback),
-        1 => Just(Kind::Edit),
+        2 => (0..16_u8).prop_map(Kind::Edit),
         3 => Just(Kind::Redrive),
         2 => (0..2_u8, 0..2_u8).prop_map(|(from, to)| Kind::Migrate(from, to)),
     ]

@@ -6,8 +6,8 @@ use holdpoint_graph::{RunId, RunStatus, WorkerId};
 
 use crate::{
     AppendKind, AppendReply, AppendRequest, ClaimRequest, ClaimedRun, CommitReply, CommitRequest,
-    Durability, InboxEntry, Lease, Level, NewRun, RunHead, SessionRecord, SignalReply,
-    SignalRequest, SignalsReply,
+    Durability, GateOrder, InboxEntry, Lease, Level, NewRun, OpenQuestion, QuestionFilter, RunHead,
+    SessionRecord, SignalReply, SignalRequest, SignalsReply,
     conformance::{Model, id, world::World},
 };
 
@@ -107,26 +107,66 @@ impl Sides {
             let expected: Option<SessionRecord> = self.model.session(&session);
             same(&format!("session {session}"), &expected, &real)?;
         }
-        let page = self.world.questions(None, None, 1_000).await;
-        let mut real: Vec<(RunId, String)> = page
-            .map_err(|error| error.to_string())?
-            .rows
-            .into_iter()
-            .map(|row| (row.head.run, row.interrupt.to_string()))
-            .collect();
+        self.compare_questions(&QuestionFilter::default()).await
+    }
+
+    /// Compares the questions that a filter shows.
+    async fn compare_questions(&self, filter: &QuestionFilter) -> Agreed {
+        let mut real: Vec<(RunId, String)> = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.world.questions(filter, after.as_ref(), 7).await;
+            let page = page.map_err(|error| error.to_string())?;
+            let row = |row: OpenQuestion| (row.head.run, row.interrupt.to_string());
+            real.extend(page.rows.into_iter().map(row));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let what = format!("the open questions of {filter:?}");
+        let mut expected = self.model.shown(filter);
+        // The model knows no times: what opened first is another question.
+        if filter.order == GateOrder::Deadline {
+            let deadline = |(run, id): &(RunId, String)| {
+                let of_run = self.model.questions(run).iter();
+                let mut question = of_run.filter(|open| open.interrupt.as_str() == id);
+                question.next().and_then(|open| open.deadline_ms).unwrap_or(i64::MAX)
+            };
+            let deadlines: Vec<i64> = real.iter().map(deadline).collect();
+            if !deadlines.is_sorted() {
+                return Err(format!("{what} have deadlines {deadlines:?}"));
+            }
+        }
         real.sort();
-        let of_run = |head: &RunHead| {
-            let run = head.run.clone();
-            let open = self.model.questions(&run).iter();
-            open.map(|question| (run.clone(), question.interrupt.to_string())).collect::<Vec<_>>()
-        };
-        let mut expected: Vec<_> = self.model.heads().flat_map(of_run).collect();
         expected.sort();
-        same("the open questions", &expected, &real)
+        same(&what, &expected, &real)
+    }
+
+    /// Compares each list of questions.
+    async fn compare_lists(&self) -> Agreed {
+        let all = QuestionFilter::default;
+        let person = |name: &str| QuestionFilter { assignee: Some(name.to_owned()), ..all() };
+        let tag = Some("payload=1".to_owned());
+        for filter in [
+            all(),
+            QuestionFilter { graph: Some(id("g0")), ..all() },
+            QuestionFilter { graph: Some(id("g1")), ..all() },
+            person("p0"),
+            QuestionFilter { groups: vec!["m0".to_owned()], ..person("p1") },
+            QuestionFilter { tag: tag.clone(), ..all() },
+            QuestionFilter { graph: Some(id("g0")), tag, ..person("p1") },
+        ] {
+            for order in [GateOrder::Oldest, GateOrder::Deadline] {
+                self.compare_questions(&QuestionFilter { order, ..filter.clone() }).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Compares journals, inboxes and counts, and lets the backend check itself.
     pub(super) async fn compare_details(&self) -> Agreed {
+        self.compare_lists().await?;
         for expected in self.model.heads() {
             let run = &expected.run;
             let real =

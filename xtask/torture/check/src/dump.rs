@@ -5,7 +5,8 @@
 
 use holdpoint_graph::{Event, RunId};
 use holdpoint_storage::{
-    Chain, Cursor, Finding, OpenQuestion, Page, Record, RunFilter, RunHead, Store, StoreResult,
+    Chain, Cursor, Finding, OpenQuestion, Page, QuestionFilter, Record, RunFilter, RunHead, Store,
+    StoreResult,
 };
 
 /// Rows of one page of a list.
@@ -116,7 +117,8 @@ async fn questions(store: &dyn Store, run: &RunId) -> StoreResult<Vec<String>> {
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page: Page<OpenQuestion> = store.questions(Some(run), after.as_ref(), PAGE).await?;
+        let page: Page<OpenQuestion> =
+            store.questions(&QuestionFilter::of_run(run), after.as_ref(), PAGE).await?;
         found.extend(page.rows.iter().map(|question| question.interrupt.to_string()));
         after = page.next;
         if after.is_none() {

@@ -5,7 +5,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use anyhow::Result;
 use holdpoint_graph::{Interrupt, InterruptKind, limits::PAGE_MAX};
-use holdpoint_storage::{Clock as _, OpenQuestion, SystemClock};
+use holdpoint_storage::{Clock as _, OpenQuestion, QuestionFilter, SystemClock};
 use serde_json::{Value, json};
 
 use super::{
@@ -52,7 +52,11 @@ async fn open(desk: &Desk) -> Result<Vec<OpenQuestion>> {
     let mut found = Vec::new();
     let mut after = None;
     loop {
-        let page = desk.producer.store().questions(None, after.as_ref(), PAGE_MAX).await?;
+        let page = desk
+            .producer
+            .store()
+            .questions(&QuestionFilter::default(), after.as_ref(), PAGE_MAX)
+            .await?;
         found.extend(page.rows);
         after = page.next;
         if after.is_none() {

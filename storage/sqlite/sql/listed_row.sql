@@ -1,0 +1,2 @@
+-- Reads one entry of a list.
+SELECT * FROM listed WHERE ns = ?1 AND list = ?2 AND at_ms = ?3 AND id = ?4 AND run = ?5;
