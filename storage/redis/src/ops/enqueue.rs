@@ -47,7 +47,7 @@ impl Enqueue for RedisStore {
         let mut call = self.conn.call(Script::Signal).await?;
         let address = match &request.address {
             Address::Interrupt(interrupt) => InboxEntry::of_interrupt(interrupt),
-            Address::Gate(gate) => InboxEntry::of_gate(gate),
+            Address::Gate(gate) | Address::Unopened { gate, .. } => InboxEntry::of_gate(gate),
             Address::Only => "?".to_owned(),
         };
         call.arg(request.run.as_str()).arg(request.request.as_str()).arg(address);
@@ -60,6 +60,10 @@ impl Enqueue for RedisStore {
                 call.arg("").arg("").number(1);
             }
         }
+        match request.address {
+            Address::Unopened { seq, .. } => call.number(seq),
+            Address::Interrupt(_) | Address::Gate(_) | Address::Only => call.arg(""),
+        };
         let reply = self.conn.send(call, &request.request).await?;
         let mut parts = Parts::of(reply, "the reply to a signal")?;
         let durability = self.conn.durability();
@@ -74,6 +78,7 @@ impl Enqueue for RedisStore {
             "E" => SignalReply::Final { status: codec::status(&parts.text()?)? },
             "O" => SignalReply::NotOpen,
             "Q" => SignalReply::NoQuestion,
+            "L" => SignalReply::Moved,
             "M" => {
                 let ids = parts.texts()?;
                 let open = ids.iter().map(|id| codec::id(id.as_bytes(), "a question"));

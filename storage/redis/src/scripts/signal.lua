@@ -4,13 +4,15 @@
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 run 3 request 4 address: iID, gNAME or `?` 5 hash of the arguments or empty
 --   6 record 7 voter, or empty when one answer decides 8 choice 9 votes for it that decide
+--   10 length of the journal in which the gate has not opened, or empty
 -- Replies: D id vote repeat: delivered | K: kept for the gate | N: no run | E state: has ended
 --   | O: not open | Q: no question | M ids: ambiguous | H hash: other arguments | V record: decided
---   before | T: has voted before
+--   before | T: has voted before | L: the journal has another length
 local run, request, address = ARGV[2], ARGV[3], ARGV[4]
 local h = head(run)
 if not h then return {'N'} end
 if string.find('cfx', h.s) then return {'E', h.s} end
+if ARGV[10] ~= '' and ARGV[10] ~= h.len then return {'L'} end
 local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
 local open = redis.call('HGETALL', T .. 'o:' .. run)
 local fits, found = {}, nil
