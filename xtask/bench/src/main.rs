@@ -1,10 +1,12 @@
-//! Measures Holdpoint on the work W; run as `cargo xtask bench w`.
+//! Measures Holdpoint: `cargo xtask bench w` on the work W, `cargo xtask bench hitl` from an
+//! acknowledged answer to the next node.
 //!
 //! W is a line of three nodes that each append about 100 bytes to a list; every node is committed
 //! before the next one starts. Producer, worker and store share the machine; figures of one
 //! invocation are to be compared with each other, not with those of another machine.
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measured")]
 
+mod hitl;
 mod probe;
 mod stores;
 mod w;
@@ -15,23 +17,27 @@ use crate::{stores::StoreKind, w::Settings};
 
 const USAGE: &str = "\
 usage: cargo xtask bench w [--runs N] [--concurrency N] [--connections N] [--store NAME]... [--json]
+       cargo xtask bench hitl [--samples N] [--store NAME]... [--json]
        stores: sqlite-full redis-everysec redis-always (all three without the option)";
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    match args.next().as_deref() {
-        Some("w") => {}
-        Some(_) | None => bail!("{USAGE}"),
-    }
+    let work = args.next();
     let (settings, is_json) = settings(args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     for kind in &settings.stores {
-        let figures = runtime.block_on(w::measure(*kind, &settings))?;
-        if is_json {
-            println!("{}", figures.to_json());
-        } else {
-            println!("{}", figures.to_text());
-        }
+        let (json, text) = match work.as_deref() {
+            Some("w") => {
+                let figures = runtime.block_on(w::measure(*kind, &settings))?;
+                (figures.to_json(), figures.to_text())
+            }
+            Some("hitl") => {
+                let figures = runtime.block_on(hitl::measure(*kind, settings.samples))?;
+                (figures.to_json(), figures.to_text())
+            }
+            Some(_) | None => bail!("{USAGE}"),
+        };
+        println!("{}", if is_json { json } else { text });
     }
     Ok(())
 }
@@ -43,6 +49,7 @@ fn settings(mut args: impl Iterator<Item = String>) -> Result<(Settings, bool)> 
         let mut value =
             || args.next().ok_or_else(|| anyhow::anyhow!("{arg} needs a value\n{USAGE}"));
         match arg.as_str() {
+            "--samples" => settings.samples = value()?.parse()?,
             "--runs" => settings.runs = value()?.parse()?,
             "--concurrency" => settings.concurrency = value()?.parse()?,
             "--connections" => settings.connections = value()?.parse()?,
