@@ -1,8 +1,8 @@
 //! Answers: to an open question, or to a gate that is yet to open.
 
 use holdpoint_graph::{
-    Ballot, Code, DEADLINE, Interrupt, InterruptId, Refusal, RequestId, RunId, RunStatus,
-    SessionId, check_answer, printable,
+    Ballot, Code, InterruptId, Refusal, RequestId, RunId, RunStatus, SessionId, check_answer,
+    printable,
 };
 use holdpoint_storage::{
     Address, Random, RunHead, SignalRecord, SignalReply, SignalRequest, StoreError,
@@ -152,7 +152,7 @@ impl Producer {
 
     /// Makes the address as exact as it can be, so that a repeat cannot meet the next question,
     /// checks the answer against what the question asks for, and says what it counts as.
-    async fn resolved(
+    pub(crate) async fn resolved(
         &self,
         head: &RunHead,
         address: Address,
@@ -216,56 +216,10 @@ impl Producer {
         }
     }
 
-    /// A question whose deadline has passed is decided, whether or not a worker has noted it down.
-    fn in_time(run: &RunId, asked: &Interrupt, record: &SignalRecord) -> Result<(), ProducerError> {
-        match asked.deadline_ms {
-            Some(at_ms) if at_ms <= record.at_ms => {
-                let answer = asked.default_answer.clone().unwrap_or_default();
-                let decision = Decision { answer, by: DEADLINE.to_owned(), at_ms };
-                let (run, interrupt) = (run.clone(), Some(asked.interrupt.clone()));
-                Err(ProducerError::Decided { run, interrupt, decision })
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Looks for the question and sends the answer to it: again, when the run moved in between.
-    /// Says whether the request had been taken before this call.
-    async fn deliver(
-        &self,
-        wanted: &SignalRequest,
-        record: &SignalRecord,
-    ) -> Result<(Signalled, bool), ProducerError> {
-        let mut tries = self.tries();
-        loop {
-            let head = self.head(&wanted.run).await?;
-            let found = self.resolved(&head, wanted.address.clone(), record).await;
-            if found.as_ref().is_err_and(is_too_late)
-                && let Some(done) = self.done_before(&wanted.run, record).await?
-            {
-                // Another call with the same request was quicker.
-                return done.map(|done| (done, true));
-            }
-            let (address, ballot) = found?;
-            let signal = SignalRequest { address, ballot, ..wanted.clone() };
-            if let Some(told) = self.send(&signal, record).await? {
-                return Ok(told);
-            }
-            // A connection may have sent it twice, and what moved the run was this answer.
-            if let Some(done) = self.done_before(&wanted.run, record).await? {
-                return done.map(|done| (done, false));
-            }
-            if !tries.again().await {
-                let cause = format!("the run {} moves all the time", wanted.run);
-                return Err(ProducerError::Store(StoreError::Unavailable { cause }));
-            }
-        }
-    }
-
     /// Sends the answer, and says whether the request had been taken before this call; none when
     /// the run has moved since somebody looked. After an unknown outcome it looks for it before it
     /// sends it again: the run may have taken it meanwhile and stand at its next question.
-    async fn send(
+    pub(crate) async fn send(
         &self,
         signal: &SignalRequest,
         record: &SignalRecord,
@@ -391,7 +345,7 @@ impl Producer {
 }
 
 /// Whether the question does not take an answer any more, or the run does not.
-fn is_too_late(error: &ProducerError) -> bool {
+pub(crate) fn is_too_late(error: &ProducerError) -> bool {
     let has_voted = matches!(error, ProducerError::Refused(no) if no.code() == Code::Voted);
     has_voted
         || matches!(
