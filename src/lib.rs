@@ -79,7 +79,7 @@ pub use holdpoint_producer::{
     VoteView, Why, format_time, parse_duration, parse_time,
 };
 pub use holdpoint_storage::{
-    Clock, Durability, IfBusy, Random, RunFilter, Store, StoreError, SystemClock,
+    Clock, Durability, IfBusy, QuestionFilter, Random, RunFilter, Store, StoreError, SystemClock,
 };
 pub use holdpoint_storage_redis::{RedisConfig, RedisStore};
 pub use holdpoint_storage_sqlite::{Location, SqliteConfig, SqliteStore, Synchronous};

@@ -4,12 +4,12 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use holdpoint_graph::{
-    Event, Interrupt, InterruptId, Namespace, Progress,
+    DEADLINE, Event, Interrupt, InterruptId, Namespace, Progress, RequestId,
     limits::{SNAPSHOT_FACTOR, SNAPSHOT_FLOOR_BYTES},
 };
 use holdpoint_storage::{
-    Chain, CommitReply, CommitRequest, Disposition, InboxEntry, Lease, OpenedInterrupt, Random,
-    Record, Store, StoreError,
+    Address, Chain, CommitReply, CommitRequest, Disposition, InboxEntry, Lease, OpenedInterrupt,
+    Random, Record, SignalRecord, SignalRequest, Store, StoreError, StoreResult,
 };
 
 use crate::{Control, ExecutorConfig, sink::Listeners, time::StoreTime};
@@ -183,27 +183,72 @@ impl Journal {
     }
 
     /// Repeats the request until there is an answer or the owner's time is over.
-    async fn send(&self, request: &CommitRequest) -> Result<CommitReply, StoreError> {
+    async fn send(&self, request: &CommitRequest) -> StoreResult<CommitReply> {
+        self.insist("commit", || async {
+            let sent = self.time.monotonic();
+            let reply = self.store.commit(request).await?;
+            if request.lease_ms > 0 {
+                self.control.extend(sent + self.config.hold());
+            }
+            Ok(reply)
+        })
+        .await
+    }
+
+    /// Gives these open questions their default answers, unless somebody was quicker. The answers
+    /// that wait then.
+    pub(crate) async fn pass_deadlines(&self, due: &[Interrupt]) -> StoreResult<Vec<InboxEntry>> {
+        for open in due {
+            let signal = self.default_answer(open)?;
+            self.insist("default answer", || self.store.signal(&signal)).await?;
+        }
+        self.insist("look at the answers", || self.inbox()).await
+    }
+
+    fn default_answer(&self, open: &Interrupt) -> StoreResult<SignalRequest> {
+        let request = deadline_request(&open.interrupt);
+        let record = SignalRecord {
+            answer: open.default_answer.clone().unwrap_or_default(),
+            by: DEADLINE.to_owned(),
+            at_ms: self.time.now_ms(),
+            comment: None,
+            groups: Vec::new(),
+            from: None,
+            request: request.clone(),
+        };
+        Ok(SignalRequest {
+            run: self.lease.run.clone(),
+            request: RequestId::new(request)?,
+            address: Address::Interrupt(open.interrupt.clone()),
+            args_hash: None,
+            ballot: None,
+            record: record.encode(),
+        })
+    }
+
+    /// Whether the store has the question open.
+    pub(crate) fn is_stored(&self, question: &InterruptId) -> bool {
+        self.stored_open.contains(question)
+    }
+
+    /// Repeats a call until there is an answer or the owner's time is over.
+    async fn insist<T, F>(&self, what: &str, call: impl Fn() -> F) -> StoreResult<T>
+    where
+        F: Future<Output = StoreResult<T>>,
+    {
         let mut wait = Duration::from_millis(20);
         loop {
-            let sent = self.time.monotonic();
-            match self.store.commit(request).await {
-                Ok(reply) => {
-                    if request.lease_ms > 0 {
-                        self.control.extend(sent + self.config.hold());
-                    }
-                    return Ok(reply);
-                }
+            match call().await {
                 Err(error) if error.is_retryable() => {
                     let next = self.time.monotonic() + wait;
                     if !self.control.may_act(next) {
                         return Err(error);
                     }
-                    tracing::debug!(run = %self.lease.run, %error, "commit not taken, repeating");
+                    tracing::debug!(run = %self.lease.run, what, %error, "not taken, repeating");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(Duration::from_secs(1));
                 }
-                Err(error) => return Err(error),
+                told => return told,
             }
         }
     }
@@ -261,6 +306,11 @@ impl Journal {
     pub(crate) async fn inbox(&self) -> Result<Vec<InboxEntry>, StoreError> {
         self.store.inbox(&self.lease.run).await
     }
+}
+
+/// The request by which the deadline of a question answers it.
+pub(crate) fn deadline_request(question: &InterruptId) -> String {
+    format!("{DEADLINE}-{question}")
 }
 
 /// The chain and progress of a claimed run, and the time of its last move.

@@ -165,8 +165,8 @@ impl RunLoop {
     async fn settle(&mut self) -> Flow {
         let now_ms = self.journal.now_ms();
         loop {
+            self.pass_deadlines(now_ms).await?;
             let mut events = self.engine.remind(&mut self.progress, now_ms);
-            events.extend(self.engine.expire(&mut self.progress, now_ms));
             let (settled, conflict) = self.engine.settle(&mut self.progress, now_ms);
             events.extend(settled);
             let ends = self.push_all(events);

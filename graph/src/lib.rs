@@ -50,7 +50,9 @@ pub use functional::{
     FunctionalError, MergeFunc, TaskFunc, fan_out, merge_all, register_entrypoint, register_task,
     task_graph,
 };
-pub use gate::{Answer, Ballot, Gate, Interrupt, InterruptKind, Question, Reminder, check_answer};
+pub use gate::{
+    Answer, Ballot, DEADLINE, Gate, Interrupt, InterruptKind, Question, Reminder, check_answer,
+};
 pub use id::{
     GraphId, Id, InterruptId, KeyId, Kind, Namespace, QueueId, RequestId, RunId, SessionId,
     WorkerId, kind,

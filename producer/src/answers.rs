@@ -65,8 +65,7 @@ impl Producer {
             }
         }
         let run = runs.into_iter().next().ok_or_else(|| no_session(&first.target))?;
-        let signals = self.judged(&run, &several).await?;
-        let replies = self.send_all(&signals, &several).await?;
+        let replies = self.deliver_all(&run, &several).await?;
         if key.is_some() {
             // Stored they are; only whether they are these answers, or others of the same key.
             for waiting in self.all_waiting(&run, &several.records).await?.into_iter().flatten() {
@@ -74,6 +73,29 @@ impl Producer {
             }
         }
         Ok(replies)
+    }
+
+    /// Looks for the questions and sends the answers to them: again, when the run moved in between.
+    async fn deliver_all(
+        &self,
+        run: &RunId,
+        several: &Several<'_>,
+    ) -> Result<Vec<Signalled>, ProducerError> {
+        let mut tries = self.tries();
+        loop {
+            let signals = self.judged(run, several).await?;
+            if let Some(told) = self.send_all(&signals, several).await? {
+                return Ok(told);
+            }
+            // A connection may have sent them twice, and what moved the run were these answers.
+            if let Some(done) = self.all_taken(run, several).await? {
+                return Ok(done);
+            }
+            if !tries.again().await {
+                let cause = format!("the run {run} moves all the time");
+                return Err(ProducerError::Store(StoreError::Unavailable { cause }));
+            }
+        }
     }
 
     async fn several<'a>(
@@ -149,23 +171,25 @@ impl Producer {
         Ok(signals)
     }
 
-    /// Sends the answers until the store has answered or the patience is over.
+    /// Sends the answers until the store has answered or the patience is over; none when the run
+    /// has moved since somebody looked.
     async fn send_all(
         &self,
         signals: &[SignalRequest],
         several: &Several<'_>,
-    ) -> Result<Vec<Signalled>, ProducerError> {
-        let Some(first) = signals.first() else { return Ok(Vec::new()) };
+    ) -> Result<Option<Vec<Signalled>>, ProducerError> {
+        let Some(first) = signals.first() else { return Ok(Some(Vec::new())) };
         let mut tries = self.tries();
         let mut is_unknown = false;
         loop {
             let call = self.store().signal_all(signals);
             let error = match self.attempt(Some(&several.request), &tries, call).await {
                 Ok(SignalsReply::Taken(replies)) => {
-                    return self.all_told(signals, several, replies).await;
+                    return self.all_told(signals, several, replies).await.map(Some);
                 }
+                Ok(SignalsReply::Refused { reply: SignalReply::Moved, .. }) => return Ok(None),
                 Ok(SignalsReply::Refused { index, reply }) => {
-                    return self.none_taken(signals, several, index, reply).await;
+                    return self.none_taken(signals, several, index, reply).await.map(Some);
                 }
                 Err(error) => error,
             };
@@ -177,7 +201,7 @@ impl Producer {
                 });
             }
             if is_unknown && let Ok(Some(done)) = self.all_taken(&first.run, several).await {
-                return Ok(done);
+                return Ok(Some(done));
             }
         }
     }
@@ -247,7 +271,7 @@ fn own_request(request: &RequestId, address: &Address) -> Result<RequestId, Refu
 fn text_of(address: &Address) -> String {
     match address {
         Address::Interrupt(interrupt) => InboxEntry::of_interrupt(interrupt),
-        Address::Gate(gate) => InboxEntry::of_gate(gate),
+        Address::Gate(gate) | Address::Unopened { gate, .. } => InboxEntry::of_gate(gate),
         Address::Only => "?".to_owned(),
     }
 }

@@ -7,6 +7,7 @@ mod attempts;
 mod audit;
 mod check;
 mod control;
+mod deliver;
 mod enqueue;
 mod envelope;
 mod error;

@@ -66,13 +66,10 @@ impl Producer {
             }
         }
         let run = runs.into_iter().next().ok_or_else(|| no_session(&options.target))?;
-        let head = self.head(&run).await?;
-        let open = self.open_questions(&run).await?;
-        let (address, ballot) = self.resolved(&head, &open, address, &record).await?;
         let args_hash = options.args_hash.clone();
         let body = record.encode();
-        let signal = SignalRequest { run, request, address, args_hash, ballot, record: body };
-        let (reply, _) = self.send(&signal, &record).await?;
+        let signal = SignalRequest { run, request, address, args_hash, ballot: None, record: body };
+        let (reply, _) = self.deliver(&signal, &record).await?;
         if key.is_some() {
             // Stored it is; only whether it is this answer, or another one of the same request.
             let waits = self.waits_already(&signal.run, &record).await;
@@ -98,14 +95,11 @@ impl Producer {
         if self.done_before(&run, &record).await?.is_some() {
             return Err(used().into());
         }
-        let head = self.head(&run).await?;
-        let open = self.open_questions(&run).await?;
-        let (address, ballot) = self.resolved(&head, &open, address, &record).await?;
         let (request, args_hash) = (id.clone(), options.args_hash.clone());
-        let body = record.encode();
+        let (body, ballot) = (record.encode(), None);
         let signal =
             SignalRequest { run: run.clone(), request, address, args_hash, ballot, record: body };
-        match self.send(&signal, &record).await {
+        match self.deliver(&signal, &record).await {
             Ok((_, true)) => Err(used().into()),
             Ok((reply, false)) => Ok(reply),
             Err(error @ ProducerError::UnknownOutcome { .. }) => Err(error),
@@ -165,20 +159,20 @@ impl Producer {
         if head.status().is_terminal() {
             let decision = match &address {
                 Address::Interrupt(interrupt) => self.decision(run, interrupt).await?.0,
-                Address::Gate(_) | Address::Only => None,
+                Address::Gate(_) | Address::Unopened { .. } | Address::Only => None,
             };
             let status = head.status();
             return Err(ProducerError::RunFinal { run: run.clone(), status, decision });
         }
         let fits = |open: &&Open| match &address {
             Address::Interrupt(interrupt) => open.interrupt == *interrupt,
-            Address::Gate(gate) => open.gate() == Some(gate),
+            Address::Gate(gate) | Address::Unopened { gate, .. } => open.gate() == Some(gate),
             Address::Only => true,
         };
         let found: Vec<&Open> = open.iter().filter(fits).collect();
         match (found.as_slice(), &address) {
             ([], Address::Interrupt(_)) => Ok((address, None)),
-            ([], Address::Gate(gate)) => {
+            ([], Address::Gate(gate) | Address::Unopened { gate, .. }) => {
                 // It answers the first opening, and that may be over.
                 if let Some((interrupt, decision)) = self.gate_decision(run, gate).await? {
                     let (run, interrupt) = (run.clone(), Some(interrupt));
@@ -195,13 +189,15 @@ impl Producer {
                     }
                     check_answer(known.schema.as_ref(), &record.answer)?;
                 }
-                Ok((address, None))
+                // What was seen is older than this: it holds while the run stands where it stood.
+                Ok((Address::Unopened { gate: gate.clone(), seq: head.seq }, None))
             }
             ([], Address::Only) => Err(no_question(head)),
             ([one], _) => {
                 let answer = record.to_answer();
                 let ballot = match &one.asked {
                     Some(asked) => {
+                        Self::in_time(run, asked, record)?;
                         asked.check(&answer)?;
                         self.check_edit(run, asked, &answer).await?;
                         asked.ballot(&answer)
@@ -217,26 +213,27 @@ impl Producer {
         }
     }
 
-    /// Sends the answer, and says whether the request had been taken before this call. After an
-    /// unknown outcome it looks for it before it sends it again: the run may have taken it
-    /// meanwhile and stand at its next question.
-    async fn send(
+    /// Sends the answer, and says whether the request had been taken before this call; none when
+    /// the run has moved since somebody looked. After an unknown outcome it looks for it before it
+    /// sends it again: the run may have taken it meanwhile and stand at its next question.
+    pub(crate) async fn send(
         &self,
         signal: &SignalRequest,
         record: &SignalRecord,
-    ) -> Result<(Signalled, bool), ProducerError> {
+    ) -> Result<Option<(Signalled, bool)>, ProducerError> {
         let mut tries = self.tries();
         let mut is_unknown = false;
         loop {
             let call = self.store().signal(signal);
             let error = match self.attempt(Some(&signal.request), &tries, call).await {
+                Ok(SignalReply::Moved) => return Ok(None),
                 Ok(reply) => {
                     let is_repeat =
                         matches!(&reply, SignalReply::Delivered { is_repeat: true, .. });
                     let told = self.told(signal, record, reply).await;
                     let is_repeat = is_repeat || told.is_err();
                     let told = self.unless_taken(signal, record, told).await?;
-                    return Ok((told, is_repeat && !is_unknown));
+                    return Ok(Some((told, is_repeat && !is_unknown)));
                 }
                 Err(error) => error,
             };
@@ -251,7 +248,7 @@ impl Producer {
                 });
             }
             if is_unknown && let Ok(Some(done)) = self.done_before(&signal.run, record).await {
-                return done.map(|done| (done, false));
+                return done.map(|done| Some((done, false)));
             }
         }
     }
@@ -313,7 +310,7 @@ impl Producer {
                 Err(ProducerError::Decided { run, interrupt, decision })
             }
             SignalReply::Final { status } => self.too_late(signal, Some(status)).await,
-            SignalReply::NotOpen => self.too_late(signal, None).await,
+            SignalReply::NotOpen | SignalReply::Moved => self.too_late(signal, None).await,
         }
     }
 
@@ -373,7 +370,7 @@ fn unknown(signal: &SignalRequest, error: &ProducerError) -> ProducerError {
 fn interrupt_of(address: &Address) -> Option<InterruptId> {
     match address {
         Address::Interrupt(interrupt) => Some(interrupt.clone()),
-        Address::Gate(_) | Address::Only => None,
+        Address::Gate(_) | Address::Unopened { .. } | Address::Only => None,
     }
 }
 

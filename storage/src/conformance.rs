@@ -224,6 +224,7 @@ macro_rules! conformance_tests {
                 changed_arguments_are_refused
                 first_answer_wins
                 early_answer_is_kept
+                early_answer_of_an_old_look_is_refused
                 early_answer_decides_the_gate
                 answer_moves_only_parked_runs
                 answer_stays_with_its_opening

@@ -19,6 +19,7 @@ const USAGE: &str = "\
 usage: cargo xtask TASK
 
   bench w      measures the work W on each store, in release mode; more with `bench`
+  bench hitl   measures how soon a run goes on after an answer
   torture      kills, pauses and cuts everything under load, and checks what is left; see --help;
                with --planted shows that it finds twelve bugs
   test [ARGS]  builds everything and runs all tests; ARGS go to the test runner

@@ -1,11 +1,35 @@
 //! Answers that wait: each goes to its own question, or stays until that opens.
 
-use holdpoint_graph::{Answer, Event, InterruptId};
+use holdpoint_graph::{Answer, Event, Interrupt, InterruptId};
 use holdpoint_storage::{InboxEntry, SignalRecord};
 
-use super::{Ends, RunLoop};
+use super::{Ends, Flow, RunLoop};
+use crate::journal::deadline_request;
 
 impl RunLoop {
+    /// Gives the questions whose deadline has passed their default answers: by way of the store,
+    /// as anybody's, so that an answer that was acknowledged before is not passed over.
+    pub(super) async fn pass_deadlines(&mut self, now_ms: i64) -> Flow {
+        let due = self.progress.open().filter(|open| open.is_overdue(now_ms));
+        let due: Vec<Interrupt> = due.cloned().collect();
+        let (stored, fresh): (Vec<_>, Vec<_>) =
+            due.into_iter().partition(|open| self.journal.is_stored(&open.interrupt));
+        // Nobody can have answered what only this owner knows of.
+        let expire =
+            |open: Interrupt| self.engine.expire(&mut self.progress, &open.interrupt, now_ms);
+        for event in fresh.into_iter().filter_map(expire).collect::<Vec<_>>() {
+            self.journal.push(event);
+        }
+        if stored.is_empty() {
+            return Flow::Continue(());
+        }
+        match self.journal.pass_deadlines(&stored).await {
+            Ok(inbox) => self.inbox = inbox,
+            Err(error) => return self.give_up(&error),
+        }
+        Flow::Continue(())
+    }
+
     /// Takes the answers whose questions are open. Says whether one of them ends the run.
     pub(super) fn take_inbox(&mut self) -> Option<Ends> {
         let mut ends = None;
@@ -73,6 +97,12 @@ impl RunLoop {
 
     fn answer(&mut self, question: &InterruptId, entry: InboxEntry) -> Option<Ends> {
         let (answer, request) = self.taken(entry)?;
+        if request == deadline_request(question) {
+            let event = self.engine.expire(&mut self.progress, question, answer.at_ms)?;
+            let ends = Ends::of(&event);
+            self.journal.push(event);
+            return ends;
+        }
         let run = &self.facts.run;
         match self.engine.answer(&mut self.progress, question, answer, &request) {
             Ok(event) => {

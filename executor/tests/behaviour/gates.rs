@@ -1,11 +1,14 @@
 //! Gates and asks: parked, answered once, never passed without a decision.
 
+use std::time::Duration;
+
 use holdpoint_executor::Outcome;
 use holdpoint_graph::{
-    Event, Gate, InterruptId, NodeContext, NodeOptions, Question, RunStatus, State, StateGraph,
-    Update,
+    Event, Gate, InterruptId, NodeContext, NodeError, NodeOptions, Question, RetryPolicy, RunId,
+    RunStatus, State, StateGraph, Update,
 };
-use holdpoint_storage::{Address, QuestionFilter, SignalReply};
+use holdpoint_storage::{Address, QuestionFilter, Random, SignalReply};
+use holdpoint_testkit::until_async;
 use serde_json::{Value, json};
 
 use crate::{
@@ -26,7 +29,7 @@ fn two_gates(log: &Log) -> StateGraph {
         .set_finish_point("z")
 }
 
-async fn open(bench: &Bench, run: &holdpoint_graph::RunId) -> InterruptId {
+async fn open(bench: &Bench, run: &RunId) -> InterruptId {
     let page = bench.store.questions(&QuestionFilter::of_run(run), None, 10).await.unwrap();
     assert_eq!(page.rows.len(), 1);
     page.rows[0].interrupt.clone()
@@ -85,11 +88,9 @@ async fn a_crash_before_the_park_approves_nothing() {
             let faulty = std::sync::Arc::new(faulty);
             let work = bench.over(std::sync::Arc::clone(&faulty) as _);
             let working = tokio::spawn(async move { work.work().await });
-            holdpoint_testkit::until_async(
-                "the end",
-                std::time::Duration::from_secs(10),
-                async || (working.is_finished() || faulty.count("commit") >= number).then_some(()),
-            )
+            until_async("the end", Duration::from_secs(10), async || {
+                (working.is_finished() || faulty.count("commit") >= number).then_some(())
+            })
             .await;
             working.abort();
             let _ = working.await;
@@ -166,65 +167,66 @@ async fn a_rejection_takes_its_own_way() {
     .await;
 }
 
-/// IN-16: when a branch fails for good while another is parked, the question closes; a redrive
-/// asks again under a new id.
+/// IN-16: when a branch fails for good, before another has parked or after, the question closes; a
+/// redrive asks again under a new id.
 #[tokio::test]
 async fn a_failure_beside_a_question_closes_it() {
     on_each_store(async |mut bench: Bench| {
-        let log = bench.log();
-        let bad = log.clone();
-        let graph = StateGraph::new("g")
-            .add_router("start")
-            .add_interrupt_node("asks", logged("asks", &log))
-            .add_node_with(
-                "bad",
-                NodeOptions::new().retry(holdpoint_graph::RetryPolicy::once()),
-                move |_: NodeContext, _: State| {
-                    bad.add("bad");
-                    let first = bad.count("bad") == 1;
-                    async move {
-                        if first {
-                            Err(holdpoint_graph::NodeError::permanent("no"))
-                        } else {
-                            Ok(())
-                        }
-                    }
-                },
-            )
-            .add_edge("start", "asks")
-            .add_edge("start", "bad")
-            .set_entry_point("start")
-            .set_finish_point("asks")
-            .set_finish_point("bad");
-        bench.add(graph.compile().unwrap());
-        let run = bench.enqueue("g", json!({})).await;
-        assert!(matches!(bench.work().await, Some(Outcome::Failed(_))));
-        let opened = |events: Vec<Event>| -> Vec<InterruptId> {
-            let id = |event: &Event| match event {
+        for attempts in [1, 2] {
+            let log = Log::default();
+            let bad = log.clone();
+            let retry = RetryPolicy::fixed(attempts, Duration::from_millis(30));
+            let graph = StateGraph::new("g")
+                .add_router("start")
+                .add_interrupt_node("asks", logged("asks", &log))
+                .add_node_with(
+                    "bad",
+                    NodeOptions::new().retry(retry),
+                    move |_: NodeContext, _: State| {
+                        bad.add("bad");
+                        let is_mended = bad.count("bad") > attempts as usize;
+                        let end = if is_mended { Ok(()) } else { Err(NodeError::retryable("no")) };
+                        std::future::ready(end)
+                    },
+                )
+                .add_edge("start", "asks")
+                .add_edge("start", "bad")
+                .set_entry_point("start")
+                .set_finish_point("asks")
+                .set_finish_point("bad");
+            bench.add(graph.compile().unwrap());
+            let run = bench.enqueue("g", json!({})).await;
+            bench.work().await;
+            let asked = |event: &Event| match event {
                 Event::InterruptOpened { interrupt } => Some(interrupt.interrupt.clone()),
                 _ => None,
             };
-            events.iter().filter_map(id).collect()
-        };
-        let first = opened(bench.events(&run).await);
-        assert_eq!(first.len(), 1);
-        let reply = bench.signal(&run, Address::Interrupt(first[0].clone()), json!(1)).await;
-        assert_eq!(reply, SignalReply::Final { status: RunStatus::Failed });
-        assert!(
-            bench
-                .store
-                .questions(&QuestionFilter::default(), None, 10)
-                .await
-                .unwrap()
-                .rows
-                .is_empty()
-        );
-        crate::faults::redrive(&bench, &run).await;
-        assert_eq!(bench.work().await, Some(Outcome::Parked));
-        assert_ne!(open(&bench, &run).await, first[0]);
-        bench.answer(&run, json!(2)).await;
-        assert_eq!(bench.work().await, Some(Outcome::Completed));
-        assert_eq!((log.count("asks"), log.count("bad")), (1, 2));
+            let first = bench.events(&run).await.iter().find_map(asked).unwrap();
+            until_async("the run to fail", Duration::from_secs(10), async || {
+                bench.work().await;
+                bench.status(&run).await.is_terminal().then_some(())
+            })
+            .await;
+            let progress = bench.progress(&run).await;
+            assert_eq!(progress.reason().unwrap().node.as_deref(), Some("bad"));
+            let reply = bench.signal(&run, Address::Interrupt(first.clone()), json!(1)).await;
+            assert_eq!(reply, SignalReply::Final { status: RunStatus::Failed });
+            assert!(
+                bench
+                    .store
+                    .questions(&QuestionFilter::default(), None, 10)
+                    .await
+                    .unwrap()
+                    .rows
+                    .is_empty()
+            );
+            crate::faults::redrive(&bench, &run).await;
+            assert_eq!(bench.work().await, Some(Outcome::Parked));
+            assert_ne!(open(&bench, &run).await, first);
+            bench.answer(&run, json!(2)).await;
+            assert_eq!(bench.work().await, Some(Outcome::Completed));
+            assert_eq!((log.count("asks"), log.count("bad")), (1, attempts as usize + 1));
+        }
     })
     .await;
 }
@@ -271,8 +273,8 @@ async fn a_bare_answer_to_two_questions_is_refused() {
 async fn a_deadline_answers() {
     on_each_store(async |mut bench: Bench| {
         let log = bench.log();
-        let question = Question::new("?")
-            .deadline(std::time::Duration::from_millis(30), json!({ "approve": false }));
+        let question =
+            Question::new("?").deadline(Duration::from_millis(30), json!({ "approve": false }));
         let gate = Gate::new("g", question).reject_to("late");
         let graph = StateGraph::new("g")
             .add_node_with("n", NodeOptions::new().gate(gate), logged("n", &log))
@@ -284,14 +286,100 @@ async fn a_deadline_answers() {
         let run = bench.enqueue("g", json!({})).await;
         assert_eq!(bench.work().await, Some(Outcome::Parked));
         assert!(bench.head(&run).await.due_at_ms().is_some());
-        holdpoint_testkit::until_async(
-            "the timer",
-            std::time::Duration::from_secs(5),
-            async || bench.work().await,
-        )
-        .await;
+        until_async("the timer", Duration::from_secs(5), async || bench.work().await).await;
         assert_eq!(bench.status(&run).await, RunStatus::Completed);
         assert_eq!(log.all(), ["late"]);
+    })
+    .await;
+}
+
+/// A gate whose rejection, which is also its default, goes to `late`; else `n` runs.
+fn with_deadline(log: &Log, deadline: Duration) -> StateGraph {
+    let question = Question::new("Go on?").deadline(deadline, json!({ "approve": false }));
+    let gate = Gate::new("n", question).reject_to("late");
+    StateGraph::new("timed")
+        .add_node_with("n", NodeOptions::new().gate(gate), logged("n", log))
+        .add_node("late", logged("late", log))
+        .set_entry_point("n")
+        .set_finish_point("n")
+        .set_finish_point("late")
+}
+
+/// Waits until the question's deadline has passed, by the store's clock.
+async fn past_deadline(bench: &Bench, run: &RunId) {
+    let due_ms = bench.progress(run).await.open().next().unwrap().deadline_ms.unwrap();
+    let is_past = async || (bench.store.now_ms().await.unwrap() > due_ms).then_some(());
+    until_async("the deadline", Duration::from_secs(10), is_past).await;
+}
+
+/// An answer that was acknowledged before the deadline was noted down was passed over: by an owner
+/// that came late, and by one that had looked for answers a moment before.
+#[tokio::test]
+async fn an_acknowledged_answer_beats_a_deadline_that_nobody_noted() {
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        bench.add(with_deadline(&log, Duration::from_millis(50)).compile().unwrap());
+        let run = bench.enqueue("timed", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        bench.answer(&run, yes()).await;
+        past_deadline(&bench, &run).await;
+        assert_eq!(bench.work().await, Some(Outcome::Completed));
+        assert_eq!(log.all(), ["n"]);
+
+        let run = bench.enqueue("timed", json!({})).await;
+        assert_eq!(bench.work().await, Some(Outcome::Parked));
+        let look = async || bench.claim("w1").await;
+        let claimed = until_async("the timer", Duration::from_secs(10), look).await;
+        assert!(claimed.run.inbox.is_empty());
+        bench.answer(&run, yes()).await;
+        assert_eq!(bench.executor().execute(claimed).await, Outcome::Completed);
+        assert_eq!(log.all(), ["n", "n"]);
+    })
+    .await;
+}
+
+/// IN-18: answers at the moment of the deadline: one branch runs, the one that the caller was told
+/// of, and nothing of the question or its timer is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_at_the_deadline_wins_or_is_refused() {
+    const ROUNDS: usize = 200;
+    on_each_store(async |mut bench: Bench| {
+        let log = bench.log();
+        let deadline = Duration::from_millis(20);
+        bench.add(with_deadline(&log, deadline).compile().unwrap());
+        let mut ends = [0, 0];
+        for _ in 0..ROUNDS {
+            let before = log.all().len();
+            let run = bench.enqueue("timed", json!({})).await;
+            assert_eq!(bench.work().await, Some(Outcome::Parked));
+            let question = open(&bench, &run).await;
+            let sender = bench.clone();
+            let (to, wait) = (run.clone(), deadline.mul_f64(0.9 + 0.2 * Random.unit()));
+            let sent = tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                sender.signal(&to, Address::Interrupt(question), yes()).await
+            });
+            let look = async || bench.work().await;
+            let end = until_async("the run to go on", Duration::from_secs(10), look).await;
+            assert_eq!(end, Outcome::Completed);
+            let is_taken = matches!(sent.await.unwrap(), SignalReply::Delivered { .. });
+            let expected = if is_taken { "n" } else { "late" };
+            assert_eq!(log.all()[before..], [expected], "acknowledged: {is_taken}");
+            assert_eq!(bench.count(&run, "interrupt_answered").await, 1);
+            assert_eq!(bench.head(&run).await.due_at_ms(), None);
+            assert_eq!(bench.store.inbox(&run).await.unwrap(), []);
+            ends[usize::from(is_taken)] += 1;
+        }
+        assert!(ends.iter().all(|count| *count > 0), "both ways: {ends:?}");
+        assert!(
+            bench
+                .store
+                .questions(&QuestionFilter::default(), None, 10)
+                .await
+                .unwrap()
+                .rows
+                .is_empty()
+        );
     })
     .await;
 }

@@ -17,6 +17,7 @@ mod retries;
 mod runner;
 mod sessions;
 mod shapes;
+mod signals;
 mod sleeps;
 mod values;
 mod versions;

@@ -1,6 +1,7 @@
 //! Answers to open questions, and what they do.
 
 use super::Engine;
+use crate::DEADLINE;
 use crate::{
     Answer, Code, Event, Failure, Interrupt, InterruptId, InterruptKind, Outcome, Progress, Reason,
     ReasonCode, Refusal, Resource, TaskRef, Update, budget::raised_by,
@@ -127,17 +128,12 @@ impl Engine {
         Ok(Outcome::Completed { patches: done.patches, next: done.next })
     }
 
-    /// Answers the questions whose deadline has passed with their default, which is the author's
-    /// own and taken as it is.
-    pub fn expire(&self, progress: &mut Progress, now_ms: i64) -> Vec<Event> {
-        let due = |open: &&Interrupt| open.deadline_ms.is_some_and(|at| at <= now_ms);
-        let due: Vec<Interrupt> = progress.open().filter(due).cloned().collect();
-        let answer = |open: Interrupt| {
-            let value = open.default_answer.clone().unwrap_or_default();
-            let answer = Answer::new(value, "deadline", now_ms);
-            self.take(progress, &open, answer, "deadline").ok()
-        };
-        due.into_iter().filter_map(answer).collect()
+    /// Answers a question whose deadline has passed with its default, which is the author's own
+    /// and taken as it is. None when it is not open or has time left.
+    pub fn expire(&self, progress: &mut Progress, id: &InterruptId, now_ms: i64) -> Option<Event> {
+        let open = progress.question(id).filter(|open| open.is_overdue(now_ms))?.clone();
+        let value = open.default_answer.clone().unwrap_or_default();
+        self.take(progress, &open, Answer::new(value, DEADLINE, now_ms), DEADLINE).ok()
     }
 
     /// The reminders whose time has come; of several that came while nobody looked each is told.

@@ -9,6 +9,9 @@ use super::{
 };
 use crate::{InterruptId, KeyView, Resource, State, TaskRef, budget::in_words};
 
+/// Who gives the default answer when a question's deadline has passed.
+pub const DEADLINE: &str = "deadline";
+
 /// What an interrupt is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -219,6 +222,12 @@ impl Interrupt {
         }
         anew.votes.clear();
         Some(anew)
+    }
+
+    /// Whether its deadline has passed.
+    #[must_use]
+    pub fn is_overdue(&self, now_ms: i64) -> bool {
+        self.deadline_ms.is_some_and(|at| at <= now_ms)
     }
 
     /// The next time at which the question does something by itself.

@@ -13,7 +13,7 @@ pub(crate) use self::answer::compiled;
 pub use self::{
     answer::{Answer, check_answer},
     ballot::Ballot,
-    interrupt::{Interrupt, InterruptKind, Reminder},
+    interrupt::{DEADLINE, Interrupt, InterruptKind, Reminder},
     question::Question,
 };
 

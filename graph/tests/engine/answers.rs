@@ -85,9 +85,9 @@ fn an_asks_deadline_answers_with_its_default_null_too() {
     run.run();
     let open = run.progress.question(&run.asked()).unwrap();
     assert_eq!((open.deadline_ms, open.default_answer.clone()), (Some(2_000), Some(json!(null))));
-    let events = run.engine.expire(&mut run.progress, 2_000);
-    assert_eq!(events.len(), 1, "no question outlives its deadline");
-    run.record(events);
+    let id = run.asked();
+    let event = run.engine.expire(&mut run.progress, &id, 2_000);
+    run.record(vec![event.expect("no question outlives its deadline")]);
     run.run_to_end();
     assert_eq!(run.value("answer"), json!(null));
 }
@@ -140,12 +140,14 @@ fn what_cannot_follow_is_refused() {
 #[test]
 fn nothing_follows_by_itself_where_a_run_has_ended() {
     let mut run = Driver::start(&asking(), json!({}));
+    run.run();
+    let asked = run.asked();
     run.apply(Event::RunCancelled { by: "ann".to_owned() });
     let before = run.progress.clone();
     assert_eq!(run.engine.settle(&mut run.progress, 0), (vec![], None));
     assert_eq!(run.engine.recover(&mut run.progress, 0), []);
     assert_eq!(run.engine.reroute(&mut run.progress), []);
-    assert_eq!(run.engine.expire(&mut run.progress, i64::MAX), []);
+    assert_eq!(run.engine.expire(&mut run.progress, &asked, i64::MAX), None);
     assert_eq!(run.progress, before);
 }
 

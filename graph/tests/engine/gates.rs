@@ -204,11 +204,11 @@ fn the_deadline_answers_with_the_default() {
         .unwrap();
     let mut run = Driver::start(&graph, json!({}));
     assert_eq!(run.next(), Next::Wait { wake_at_ms: Some(6_000), is_timer: false });
-    assert_eq!(run.engine.expire(&mut run.progress, 5_999), []);
+    let id = run.asked();
+    assert_eq!(run.engine.expire(&mut run.progress, &id, 5_999), None);
     run.now_ms = 6_000;
-    let events = run.engine.expire(&mut run.progress, 6_000);
-    assert_eq!(events.len(), 1);
-    run.record(events);
+    let event = run.engine.expire(&mut run.progress, &id, 6_000).unwrap();
+    run.record(vec![event]);
     assert_eq!(run.run_to_end().walked(), "no");
 }
 

@@ -98,6 +98,60 @@ async fn an_answer_that_was_taken_is_not_called_too_late() {
     assert_eq!((told.outcome, told.decided_by.as_str()), (SignalOutcome::Delivered, "ann"));
 }
 
+/// Between the look at a gate and the answer to it the gate opened, was answered by somebody else
+/// and closed: the answer was kept for ever, or for the gate's next opening.
+#[tokio::test]
+async fn an_early_answer_that_came_too_late_is_not_kept() {
+    let world = World::new().await;
+    let mut owner = world.begun("r1").await;
+    let (store, producer) = faulty(&world, |called, _| match called {
+        "signal" => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    let producer = producer.with_patience(Duration::from_secs(30));
+    let answer = SignalOptions::run("r1").gate("gate").reject().by("ann");
+    let call = tokio::spawn(async move { producer.signal(&answer).await });
+    until_async("the answer to be sent", Duration::from_secs(30), async || {
+        (store.count("signal") > 0).then_some(())
+    })
+    .await;
+    owner.ask("r1-q1").await;
+    owner.park().await;
+    let first = SignalOptions::run("r1").gate("gate").approve().by("bob");
+    assert_eq!(world.producer.signal(&first).await.unwrap().outcome, SignalOutcome::Delivered);
+    let mut owner = world.claim().await;
+    owner.take_answer().await;
+    store.set_plan(|_, _| Fault::Pass);
+    let told = call.await.unwrap().unwrap_err();
+    let ProducerError::Decided { decision, .. } = &told else { panic!("{told:?}") };
+    assert_eq!(decision.by, "bob");
+    assert_eq!(world.store.inbox(&run("r1")).await.unwrap(), []);
+}
+
+/// Two calls with one key at once: the slower one was told that the question had been decided, by
+/// its own answer.
+#[tokio::test]
+async fn a_repeat_that_overlaps_the_first_call_gets_its_reply() {
+    let world = World::new().await;
+    world.parked("r1").await;
+    let (store, producer) = faulty(&world, |called, _| match called {
+        "questions" => Fault::Refuse,
+        _ => Fault::Pass,
+    });
+    let producer = producer.with_patience(Duration::from_secs(30));
+    let answer = SignalOptions::run("r1").gate("gate").approve().by("ann").key("k1");
+    let again = answer.clone();
+    let call = tokio::spawn(async move { producer.signal(&again).await });
+    until_async("the look at the questions", Duration::from_secs(30), async || {
+        (store.count("questions") > 0).then_some(())
+    })
+    .await;
+    let first = world.producer.signal(&answer).await.unwrap();
+    world.claim().await.take_answer().await;
+    store.set_plan(|_, _| Fault::Pass);
+    assert_eq!(call.await.unwrap().unwrap(), first);
+}
+
 /// The answer was stored, and only the look at what stands behind its key failed.
 #[tokio::test]
 async fn an_answer_that_was_stored_is_not_said_to_be_refused() {

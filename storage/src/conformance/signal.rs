@@ -135,6 +135,28 @@ pub async fn early_answer_is_kept(bench: &dyn Bench) {
     assert_eq!(claimed.inbox.len(), 2, "the owner gets the early answers");
 }
 
+/// An answer to a gate that the sender saw closed is taken only while the run stands where it was
+/// seen: behind that the gate may have opened and been answered by somebody else.
+pub async fn early_answer_of_an_old_look_is_refused(bench: &dyn Bench) {
+    let world = World::new(bench).await;
+    let claimed = world.running("r1").await;
+    let run = claimed.head.run.clone();
+    let seen = |seq| Address::Unopened { gate: "review".to_owned(), seq };
+    let seq = claimed.head.seq;
+    let draft = world.draft(&claimed, 1, Disposition::Continue);
+    world.done(&CommitRequest { opened: vec![question("q1", Some("review"))], ..draft }).await;
+    assert_eq!(world.answer(&run, seen(seq), "no").await, SignalReply::Moved, "it has opened");
+    let head = world.head_of(&run).await;
+    let draft = world.draft_on(&claimed.lease, &head, 1, Disposition::Continue);
+    world.done(&CommitRequest { closed: vec![id("q1")], ..draft }).await;
+    assert_eq!(world.answer(&run, seen(seq), "no").await, SignalReply::Moved, "and closed");
+    assert_eq!(world.inbox(&run).await.unwrap(), []);
+    let seq = world.head_of(&run).await.seq;
+    let kept = world.answer(&run, seen(seq), "yes").await;
+    assert!(matches!(kept, SignalReply::Kept { .. }), "{kept:?}");
+    assert_eq!(keys(&world, &run).await, ["greview"]);
+}
+
 /// Once the gate is open, the early answer has decided it already.
 pub async fn early_answer_decides_the_gate(bench: &dyn Bench) {
     let world = World::new(bench).await;

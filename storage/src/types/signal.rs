@@ -11,6 +11,14 @@ pub enum Address {
     Interrupt(InterruptId),
     /// The gate of this name, open or yet to open.
     Gate(String),
+    /// The gate of this name, by one who saw that it had not opened when the journal was so long:
+    /// when it is longer the gate may have opened and been answered, and somebody has to look.
+    Unopened {
+        /// The gate.
+        gate: String,
+        /// How many records there were.
+        seq: u64,
+    },
     /// The one question that is open.
     Only,
 }
@@ -65,6 +73,8 @@ pub enum SignalReply {
     NotOpen,
     /// No question is open.
     NoQuestion,
+    /// The journal is longer than the sender saw it.
+    Moved,
     /// Several questions fit.
     Ambiguous {
         /// Their ids.
@@ -93,6 +103,7 @@ impl SignalReply {
             | Self::Final { .. }
             | Self::NotOpen
             | Self::NoQuestion
+            | Self::Moved
             | Self::Ambiguous { .. }
             | Self::ArgsChanged { .. }
             | Self::Decided { .. } => false,

@@ -1,11 +1,12 @@
-//! Measures Holdpoint: the work W (`cargo xtask bench w`), and lists over many parked runs
-//! (`cargo xtask bench parked`).
+//! Measures Holdpoint: `cargo xtask bench w` on the work W, `cargo xtask bench hitl` from an
+//! acknowledged answer to the next node, `cargo xtask bench parked` lists over many parked runs.
 //!
 //! W is a line of three nodes that each append about 100 bytes to a list; every node is committed
 //! before the next one starts. Producer, worker and store share the machine; figures of one
 //! invocation are to be compared with each other, not with those of another machine.
 #![expect(clippy::print_stdout, reason = "a measuring program prints what it measured")]
 
+mod hitl;
 mod parked;
 mod probe;
 mod stores;
@@ -17,6 +18,7 @@ use crate::stores::StoreKind;
 
 const USAGE: &str = "\
 usage: cargo xtask bench w [--runs N] [--concurrency N] [--connections N] [--store NAME]... [--json]
+       cargo xtask bench hitl [--samples N] [--store NAME]... [--json]
        cargo xtask bench parked [--runs N] [--calls N] [--program FILE] [--store NAME]... [--json]
        stores: sqlite-full redis-everysec redis-always (all without the option)
        FILE: a holdpoint program, to be measured as a process too";
@@ -24,18 +26,23 @@ usage: cargo xtask bench w [--runs N] [--concurrency N] [--connections N] [--sto
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let work = args.next().unwrap_or_default();
-    if !["w", "parked"].contains(&work.as_str()) {
-        bail!("{USAGE}");
-    }
     let settings = settings(&work, args)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     for kind in &settings.w.stores {
-        let (json, text) = if work == "parked" {
-            let figures = runtime.block_on(parked::measure(*kind, &settings.parked))?;
-            (figures.to_json(), figures.to_text())
-        } else {
-            let figures = runtime.block_on(w::measure(*kind, &settings.w))?;
-            (figures.to_json(), figures.to_text())
+        let (json, text) = match work.as_str() {
+            "w" => {
+                let figures = runtime.block_on(w::measure(*kind, &settings.w))?;
+                (figures.to_json(), figures.to_text())
+            }
+            "hitl" => {
+                let figures = runtime.block_on(hitl::measure(*kind, settings.w.samples))?;
+                (figures.to_json(), figures.to_text())
+            }
+            "parked" => {
+                let figures = runtime.block_on(parked::measure(*kind, &settings.parked))?;
+                (figures.to_json(), figures.to_text())
+            }
+            _ => bail!("{USAGE}"),
         };
         println!("{}", if settings.is_json { json } else { text });
     }
@@ -58,6 +65,7 @@ fn settings(work: &str, mut args: impl Iterator<Item = String>) -> Result<Settin
             ("w", "--runs") => settings.w.runs = value()?.parse()?,
             ("w", "--concurrency") => settings.w.concurrency = value()?.parse()?,
             ("w", "--connections") => settings.w.connections = value()?.parse()?,
+            ("hitl", "--samples") => settings.w.samples = value()?.parse()?,
             ("parked", "--runs") => settings.parked.runs = value()?.parse()?,
             ("parked", "--calls") => settings.parked.calls = value()?.parse()?,
             ("parked", "--program") => settings.parked.program = Some(value()?),

@@ -28,6 +28,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) runs: usize,
+    /// Samples of `hitl`, without the warm-up.
+    pub(crate) samples: usize,
     pub(crate) concurrency: usize,
     pub(crate) connections: usize,
     pub(crate) stores: Vec<StoreKind>,
@@ -35,7 +37,8 @@ pub(crate) struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { runs: 20_000, concurrency: 100, connections: 0, stores: Vec::new() }
+        let stores = Vec::new();
+        Self { runs: 20_000, samples: 1_000, concurrency: 100, connections: 0, stores }
     }
 }
 

@@ -197,7 +197,7 @@ fn verdict(item: &NewRun, mut parts: Parts) -> StoreResult<Enqueued> {
 fn push_signal(call: &mut Call, request: &SignalRequest) {
     let address = match &request.address {
         Address::Interrupt(interrupt) => InboxEntry::of_interrupt(interrupt),
-        Address::Gate(gate) => InboxEntry::of_gate(gate),
+        Address::Gate(gate) | Address::Unopened { gate, .. } => InboxEntry::of_gate(gate),
         Address::Only => "?".to_owned(),
     };
     call.arg(request.request.as_str()).arg(address);
@@ -205,6 +205,10 @@ fn push_signal(call: &mut Call, request: &SignalRequest) {
     match &request.ballot {
         Some(ballot) => call.arg(&ballot.voter).arg(&ballot.choice).number(ballot.needed),
         None => call.arg("").arg("").number(1),
+    };
+    match request.address {
+        Address::Unopened { seq, .. } => call.number(seq),
+        Address::Interrupt(_) | Address::Gate(_) | Address::Only => call.arg(""),
     };
 }
 
@@ -220,6 +224,7 @@ fn signalled(parts: &mut Parts, durability: Durability) -> StoreResult<SignalRep
         "E" => SignalReply::Final { status: codec::status(&parts.text()?)? },
         "O" => SignalReply::NotOpen,
         "Q" => SignalReply::NoQuestion,
+        "L" => SignalReply::Moved,
         "M" => {
             let ids = parts.texts()?;
             let open = ids.iter().map(|id| codec::id(id.as_bytes(), "a question"));

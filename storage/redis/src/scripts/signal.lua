@@ -2,13 +2,13 @@
 -- Stores answers of one call, all or none, each for one question and the first one only, and
 -- wakes the run when it is parked. Nothing is consumed or written on a refusal.
 -- KEYS 1 meta
--- ARGV 1 sentinel 2 run, then 7 for each answer: request, address (iID, gNAME or `?`), hash of the
+-- ARGV 1 sentinel 2 run, then 8 for each answer: request, address (iID, gNAME or `?`), hash of the
 --   arguments or empty, record, voter (empty when one answer decides), choice, votes for it that
---   decide
+--   decide, length of the journal in which the gate has not opened, or empty
 -- Replies: A, then one for each answer | R index one: the first that is refused.
 --   One is D id vote repeat: delivered | K: kept for the gate | N: no run | E state: has ended
 --   | O: not open | Q: no question | M ids: ambiguous | H hash: other arguments | V record: decided
---   before | T: has voted before
+--   before | T: has voted before | L: the journal has another length
 local run = ARGV[2]
 local h = head(run)
 if not h then return {'R', '0', {'N'}} end
@@ -57,7 +57,8 @@ local function voted(found, request, voter, choice)
 end
 -- Judges the answer whose arguments begin at `n`: the reply, and whether it is taken.
 local function judge(n)
-  local request, address, args, record, voter, choice, needed = unpack(ARGV, n, n + 6)
+  local request, address, args, record, voter, choice, needed, length = unpack(ARGV, n, n + 7)
+  if length ~= '' and length ~= h.len then return {'L'} end
   local kind, name = string.sub(address, 1, 1), string.sub(address, 2)
   local fits = {}
   for _, asked in ipairs(open) do
@@ -100,9 +101,9 @@ local function judge(n)
   return {'D', found[1], is_vote, '0'}, true
 end
 local replies = {'A'}
-for n = 3, #ARGV, 7 do
+for n = 3, #ARGV, 8 do
   local reply, is_taken = judge(n)
-  if not is_taken then return {'R', int((n - 3) / 7), reply} end
+  if not is_taken then return {'R', int((n - 3) / 8), reply} end
   replies[#replies + 1] = reply
 end
 if #slots == 0 then return replies end

@@ -48,6 +48,11 @@ pub(crate) fn signal(tx: &mut Tx<'_>, request: &SignalRequest) -> Done<SignalRep
     if status.is_terminal() {
         return Ok(SignalReply::Final { status });
     }
+    if let Address::Unopened { seq, .. } = request.address
+        && seq != run.head.seq
+    {
+        return Ok(SignalReply::Moved);
+    }
     let mut open = open_questions(tx, &run)?;
     match &request.address {
         Address::Interrupt(interrupt) => {
@@ -57,7 +62,7 @@ pub(crate) fn signal(tx: &mut Tx<'_>, request: &SignalRequest) -> Done<SignalRep
                 None => Ok(SignalReply::NotOpen),
             }
         }
-        Address::Gate(gate) => {
+        Address::Gate(gate) | Address::Unopened { gate, .. } => {
             open.retain(|question| question.gate.as_ref() == Some(gate));
             match only(open) {
                 Ok(Some(question)) => deliver(tx, run, &question, request),

@@ -128,22 +128,30 @@ enum Target {
 }
 
 fn addressed(run: &ModelRun, request: &SignalRequest) -> Result<Target, SignalReply> {
+    match request.address {
+        Address::Unopened { seq, .. } if seq != run.head.seq => return Err(SignalReply::Moved),
+        Address::Unopened { .. } | Address::Interrupt(_) | Address::Gate(_) | Address::Only => {}
+    }
     let fitting: Vec<&OpenedInterrupt> = match &request.address {
         Address::Interrupt(id) => run.question(id).into_iter().collect(),
-        Address::Gate(gate) => run.open.iter().filter(|q| q.gate.as_ref() == Some(gate)).collect(),
+        Address::Gate(gate) | Address::Unopened { gate, .. } => {
+            run.open.iter().filter(|q| q.gate.as_ref() == Some(gate)).collect()
+        }
         Address::Only => run.open.iter().collect(),
     };
     match (fitting.as_slice(), &request.address) {
         ([question], _) => to_question(run, question, request),
         ([], Address::Interrupt(_)) => Err(SignalReply::NotOpen),
         ([], Address::Only) => Err(SignalReply::NoQuestion),
-        ([], Address::Gate(gate)) => match run.inbox.get(&InboxEntry::of_gate(gate)) {
-            None => Ok(Target::LaterGate(gate.clone())),
-            Some(known) if known.request == request.request => {
-                Err(SignalReply::Kept { durability: DURABILITY })
+        ([], Address::Gate(gate) | Address::Unopened { gate, .. }) => {
+            match run.inbox.get(&InboxEntry::of_gate(gate)) {
+                None => Ok(Target::LaterGate(gate.clone())),
+                Some(known) if known.request == request.request => {
+                    Err(SignalReply::Kept { durability: DURABILITY })
+                }
+                Some(known) => Err(SignalReply::Decided { record: known.record.clone() }),
             }
-            Some(known) => Err(SignalReply::Decided { record: known.record.clone() }),
-        },
+        }
         (several, _) => {
             let open = several.iter().map(|question| question.interrupt.clone()).collect();
             Err(SignalReply::Ambiguous { open })

@@ -275,6 +275,7 @@ pub(super) fn signal_reply(reply: SignalReply) -> SignalReply {
         | SignalReply::Final { .. }
         | SignalReply::NotOpen
         | SignalReply::NoQuestion
+        | SignalReply::Moved
         | SignalReply::Ambiguous { .. }
         | SignalReply::ArgsChanged { .. }
         | SignalReply::Voted
