@@ -9,8 +9,9 @@ use crate::world::{LONG, World, on_all};
 
 /// How often the run is resumed.
 const RESUMES: usize = 100;
-/// Every so often the worker is killed, now before it can know of an answer, now when it has it.
-const KILL_EVERY: usize = 10;
+/// Every so often the worker is killed, now before it can know of an answer, now when it has it. A
+/// run that loses ten workers over its life has failed, so it must be fewer.
+const KILL_EVERY: usize = 16;
 
 /// Nodes before a gate: the run stands behind them for good.
 #[tokio::test]

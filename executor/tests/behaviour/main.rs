@@ -6,6 +6,7 @@ mod bench;
 mod budgets;
 mod crashes;
 mod crowds;
+mod deadlines;
 mod effects;
 mod failures;
 mod faults;

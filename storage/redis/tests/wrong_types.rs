@@ -140,10 +140,6 @@ impl Busy {
             "release" => store.release(&session.lease).await.map(drop),
             "signal" => store.signal(&answer(Address::Only, "parked")).await.map(drop),
             "keep" => store.signal(&answer(Address::Gate("g".to_owned()), "mine")).await.map(drop),
-            "hush" => {
-                let kind = AppendKind::Cancel { rollback: false };
-                store.append(&append(store, "asked").await?, &kind).await.map(drop)
-            }
             "edit" => {
                 let shown = vec![OpenedInterrupt { deadline_ms: Some(HOUR_MS), ..later() }];
                 let kind = AppendKind::Edit { shown };
@@ -154,9 +150,10 @@ impl Busy {
                     QuestionFilter { groups: vec!["ops".to_owned()], ..Default::default() };
                 store.questions(&of_ops, None, 50).await.map(drop)
             }
-            "cancel" => {
+            "hush" | "cancel" => {
+                let run = if name == "hush" { "asked" } else { "first" };
                 let kind = AppendKind::Cancel { rollback: false };
-                store.append(&append(store, "first").await?, &kind).await.map(drop)
+                store.append(&append(store, run).await?, &kind).await.map(drop)
             }
             "redrive" => {
                 store.append(&append(store, "broken").await?, &AppendKind::Redrive).await.map(drop)

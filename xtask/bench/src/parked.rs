@@ -41,6 +41,9 @@ impl Default for Settings {
     }
 }
 
+/// Name of a filter, its questions, and (p50, p99) in ms of its first, middle and last page.
+type Pages = (&'static str, usize, [(f64, f64); 3]);
+
 /// The figures of one store.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
@@ -50,14 +53,13 @@ pub(crate) struct Figures {
     bytes_per_run: f64,
     /// Of these the journal.
     journal_bytes: usize,
-    /// Name of the filter, its questions, and (p50, p99) in ms of its first, middle and last page.
-    pages: Vec<(&'static str, usize, [(f64, f64); 3])>,
+    pages: Vec<Pages>,
     process_ms: Option<(f64, f64)>,
 }
 
 impl Figures {
     pub(crate) fn to_json(&self) -> String {
-        let page = |(name, rows, places): &(&str, usize, [(f64, f64); 3])| {
+        let page = |(name, rows, places): &Pages| {
             let [first, middle, last] = places.map(|(p50, p99)| json!([p50, p99]));
             json!({ "filter": name, "questions": rows, "first": first, "middle": middle,
                 "last": last })
@@ -73,8 +75,8 @@ impl Figures {
 
     pub(crate) fn to_text(&self) -> String {
         let mut text = format!(
-            "{}: {} parked runs in {:.1} s, {:.0} bytes each ({} of them journal); a page of {ROWS} \
-             in ms, p50/p99, first, middle, last:",
+            "{}: {} parked runs in {:.1} s, {:.0} bytes each ({} of them journal); a page of \
+             {ROWS} in ms, p50/p99, first, middle, last:",
             self.store, self.runs, self.fill_s, self.bytes_per_run, self.journal_bytes
         );
         for (name, rows, places) in &self.pages {

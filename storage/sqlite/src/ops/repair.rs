@@ -3,7 +3,7 @@
 //! A repair is tried inside a savepoint, and what it changed is compared before and after. A look
 //! takes every trial back; a repair keeps those that change exactly what was found before.
 
-use holdpoint_storage::{Change, Damage};
+use holdpoint_storage::Damage;
 use rusqlite::{Row, params, types::ValueRef};
 use serde_json::{Map, Value};
 
@@ -15,6 +15,10 @@ use crate::{
     row,
     tx::Tx,
 };
+
+mod stored;
+
+use stored::{Stored, changes, stored_as};
 
 /// Faults of one kind that one look lists; the next one goes on behind what was mended.
 const FAULTS_MAX: i64 = 1_000;
@@ -281,36 +285,6 @@ impl Look<'_> {
         }
         Ok(())
     }
-}
-
-/// A stored row: table, row, and its columns as JSON.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Stored {
-    place: String,
-    item: String,
-    text: String,
-}
-
-fn stored_as(place: &str, item: &str, text: String) -> Stored {
-    Stored { place: place.to_owned(), item: item.to_owned(), text }
-}
-
-/// The rows that differ.
-fn changes(before: Vec<Stored>, after: Vec<Stored>) -> Vec<Change> {
-    let text_in = |rows: &[Stored], row: &Stored| {
-        let same = rows.iter().find(|other| other.place == row.place && other.item == row.item);
-        same.map(|row| row.text.clone())
-    };
-    let change = |row: &Stored| Change {
-        kind: "row".to_owned(),
-        place: row.place.clone(),
-        item: row.item.clone(),
-        before: text_in(&before, row),
-        after: text_in(&after, row),
-    };
-    let new = after.iter().filter(|row| text_in(&before, row).is_none());
-    let all = before.iter().chain(new).map(change);
-    all.filter(|change| change.before != change.after).collect()
 }
 
 fn named(tx: &Tx<'_>, sql: &str) -> Done<Vec<(String, i64)>> {
