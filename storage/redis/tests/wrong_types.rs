@@ -141,15 +141,10 @@ impl Busy {
             "signal" => store.signal(&answer(Address::Only, "parked")).await.map(drop),
             "keep" => store.signal(&answer(Address::Gate("g".to_owned()), "mine")).await.map(drop),
             "edit" => {
-                let shown = vec![OpenedInterrupt { deadline_ms: Some(HOUR_MS), ..later() }];
-                let kind = AppendKind::Edit { shown };
+                let kind = AppendKind::Edit { shown: vec![later()] };
                 store.append(&append(store, "parked").await?, &kind).await.map(drop)
             }
-            "questions" => {
-                let of_ops =
-                    QuestionFilter { groups: vec!["ops".to_owned()], ..Default::default() };
-                store.questions(&of_ops, None, 50).await.map(drop)
-            }
+            "questions" => store.questions(&QuestionFilter::default(), None, 50).await.map(drop),
             "hush" | "cancel" => {
                 let run = if name == "hush" { "asked" } else { "first" };
                 let kind = AppendKind::Cancel { rollback: false };

@@ -15,7 +15,7 @@ use crate::{
     db::{Db, id},
     fault::{Done, corrupt},
     read::lists::readable,
-    row::{RunRow, what},
+    row::RunRow,
 };
 
 /// Up to which number the rows of lists are counted to find the shortest ones.
@@ -33,8 +33,7 @@ pub(crate) fn page(
         let Some(run) = db.run_by_id(run)? else { return Ok(page.of(Vec::new())) };
         let sql = include_str!("../sql/questions_of_run.sql");
         let stored = db.all(sql, [run.key], Stored::read)?;
-        let listed: Done<Vec<_>> = stored.into_iter().map(|found| found.of(&run)).collect();
-        return Ok(page.of(listed?));
+        return Ok(page.of(stored.into_iter().map(|found| found.of(&run)).collect()));
     }
     while let Some(search) = page.search() {
         let found = find(db, &search)?;
@@ -60,7 +59,7 @@ fn find(db: &Db, search: &QuestionSearch) -> Done<Vec<FoundQuestion>> {
         let params = params![db.ns, list, at_ms, behind, key, max];
         found.extend(db.all(sql, params, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?);
     }
-    found.into_iter().take(search.max).map(|place| read(db, place)).collect()
+    found.into_iter().take(search.max).map(|place| read(db, search, place)).collect()
 }
 
 /// The lists of the group that has the fewest rows, behind their kinds.
@@ -84,12 +83,13 @@ fn shortest(db: &Db, search: &QuestionSearch) -> Done<Vec<String>> {
     Ok(best.1)
 }
 
-/// The question of a row; one that is gone, or whose run cannot be read, is left out.
-fn read(db: &Db, (at_ms, interrupt, key): Place) -> Done<FoundQuestion> {
+/// The question of a row; one that stands in no list of some group is left out before its run is
+/// read, and so is one that cannot be read.
+fn read(db: &Db, search: &QuestionSearch, (at_ms, interrupt, key): Place) -> Done<FoundQuestion> {
     let sql = include_str!("../sql/question.sql");
     let read = || match db.one(sql, params![key, interrupt], Stored::read)? {
-        Some(stored) => stored.of(&db.run_by_key(key)?).map(Some),
-        None => Ok(None),
+        Some(stored) if search.accepts(&stored.lists) => Ok(Some(stored.of(&db.run_by_key(key)?))),
+        Some(_) | None => Ok(None),
     };
     let question = readable(read())?.flatten();
     Ok(FoundQuestion { at_ms, id: format!("{interrupt}:{key}"), question })
@@ -100,23 +100,23 @@ struct Stored {
     interrupt: InterruptId,
     opened_at_ms: i64,
     deadline_ms: Option<i64>,
-    lists: String,
+    lists: Vec<String>,
     body: Vec<u8>,
 }
 
 impl Stored {
     fn read(row: &Row<'_>) -> Done<Self> {
-        let (opened_at_ms, deadline_ms) = (row.get(2)?, row.get(3)?);
-        let (lists, body) = (row.get(4)?, row.get(5)?);
-        Ok(Self { interrupt: id(row, 1)?, opened_at_ms, deadline_ms, lists, body })
+        let (opened_at_ms, deadline_ms, body) = (row.get(2)?, row.get(3)?, row.get(5)?);
+        let interrupt: InterruptId = id(row, 1)?;
+        let lists = serde_json::from_str(&row.get::<_, String>(4)?)
+            .map_err(|error| corrupt(format!("question {interrupt}"), error))?;
+        Ok(Self { interrupt, opened_at_ms, deadline_ms, lists, body })
     }
 
-    fn of(self, run: &RunRow) -> Done<ListedQuestion> {
-        let lists = serde_json::from_str(&self.lists)
-            .map_err(|error| corrupt(what(&run.head.run), error))?;
-        let (interrupt, opened_at_ms, body) = (self.interrupt, self.opened_at_ms, self.body);
+    fn of(self, run: &RunRow) -> ListedQuestion {
+        let Self { interrupt, opened_at_ms, deadline_ms, lists, body } = self;
         let question = OpenQuestion { head: run.head.clone(), interrupt, opened_at_ms, body };
-        Ok(ListedQuestion { question, deadline_ms: self.deadline_ms, lists })
+        ListedQuestion { question, deadline_ms, lists }
     }
 }
 

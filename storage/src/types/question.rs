@@ -187,7 +187,7 @@ pub struct FoundQuestion {
     pub at_ms: i64,
     /// Its id in the list, which orders what has the same number.
     pub id: String,
-    /// The question; none when its run cannot be read, or it closed meanwhile.
+    /// The question; none when it is not wanted, or cannot be read.
     pub question: Option<ListedQuestion>,
 }
 
@@ -204,6 +204,15 @@ pub struct QuestionSearch {
     pub after: Option<(i64, String)>,
     /// How many rows are wanted, in the order of their numbers and ids.
     pub max: usize,
+}
+
+impl QuestionSearch {
+    /// Whether a question that stands in these lists stands in one of each group. Any other may be
+    /// given as a row without a question, and need not be read.
+    #[must_use]
+    pub fn accepts(&self, lists: &[String]) -> bool {
+        stands_in_each(&self.groups, lists)
+    }
 }
 
 /// A page of questions in the making: says what to look for, and takes what was found.
@@ -320,8 +329,8 @@ impl<'f> QuestionPage<'f> {
     }
 
     fn accepts(&self, listed: &ListedQuestion) -> bool {
-        let stands = |lists: &Vec<String>| lists.iter().any(|list| listed.lists.contains(list));
-        self.is_before(listed.question.opened_at_ms) && self.conditions.iter().all(stands)
+        self.is_before(listed.question.opened_at_ms)
+            && stands_in_each(&self.conditions, &listed.lists)
     }
 
     fn is_before(&self, opened_at_ms: i64) -> bool {
@@ -336,6 +345,10 @@ const fn number(part: Part, listed: &ListedQuestion) -> Option<i64> {
         (Part::Dated, deadline_ms) => deadline_ms,
         (Part::Undated, Some(_)) => None,
     }
+}
+
+fn stands_in_each(groups: &[Vec<String>], lists: &[String]) -> bool {
+    groups.iter().all(|group| group.iter().any(|list| lists.contains(list)))
 }
 
 fn place_of(order: GateOrder, cursor: &Cursor) -> Result<(Part, Option<(i64, String)>), Refusal> {

@@ -5,7 +5,6 @@ use holdpoint_storage::{
     Cursor, FoundQuestion, ListedQuestion, OpenQuestion, Page, QuestionFilter, QuestionPage,
     QuestionSearch, StoreResult,
 };
-use redis::Value;
 
 use crate::{
     RedisStore,
@@ -60,20 +59,20 @@ impl RedisStore {
     }
 }
 
-/// A row of a list; one whose run or question cannot be read is left out of pages, and the doctor
-/// shows it.
+/// A row of a list. One that stands in no list of some condition is left out of pages, and so is
+/// one whose run or question cannot be read; the doctor shows that.
 fn row(mut parts: Parts) -> StoreResult<FoundQuestion> {
     let at_ms = parts.number()?;
     let id = parts.text()?;
-    let fields = parts.next()?;
-    let question = match fields {
-        Value::Array(_) => listed(&id, fields, &mut parts)?,
-        _ => None,
+    let question = match parts.left() {
+        0 => None,
+        _ => listed(&id, &mut parts)?,
     };
     Ok(FoundQuestion { at_ms, id, question })
 }
 
-fn listed(item: &str, fields: Value, parts: &mut Parts) -> StoreResult<Option<ListedQuestion>> {
+fn listed(item: &str, parts: &mut Parts) -> StoreResult<Option<ListedQuestion>> {
+    let fields = parts.next()?;
     let Some((id, run)) = item.split_once(' ') else { return Ok(None) };
     let Some(head) = codec::row_head(run, fields, parts)? else { return Ok(None) };
     let interrupt: InterruptId = codec::id(id.as_bytes(), "a question")?;

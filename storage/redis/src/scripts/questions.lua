@@ -1,14 +1,15 @@
 #!lua flags=no-writes,allow-oom
 -- Finds open questions behind a place in the order of their lists: in all lists of the group that
--- has the fewest, each question once. A place is found by halves, whether it is taken or not.
+-- has the fewest, each question once. A place is found by halves, whether it is taken or not. Of
+-- what does not stand in a list of each other group nothing is read.
 -- KEYS 1 meta
 -- ARGV 1 sentinel 2 kinds in which each list is read, with blanks between them 3 number of the
 --   last row, or empty 4 id of the last row 5 most rows, then the groups: names of lists, with
 --   blanks between them
--- Replies: for each row: number, id, head of the run or empty, end of its lease or empty, the
---   question as it is stored or empty
+-- Replies: for each row: number, id, and behind them, if it stands in all groups and can be read,
+--   head of the run, end of its lease or empty, the question as it is stored
 local at, last, most = ARGV[3], ARGV[4], tonumber(ARGV[5])
-local sources, least = {}, nil
+local groups, sources, least = {}, {}, nil
 for i = 6, #ARGV do
   local found, count = {}, 0
   for list in string.gmatch(ARGV[i], '[^ ]+') do
@@ -19,7 +20,20 @@ for i = 6, #ARGV do
       count = count + rows
     end
   end
+  groups[#groups + 1] = found
   if not least or count < least then sources, least = found, count end
+end
+local function stands_in(group, item)
+  for _, key in ipairs(group) do
+    if redis.call('ZSCORE', key, item) then return true end
+  end
+  return false
+end
+local function is_wanted(item)
+  for _, group in ipairs(groups) do
+    if group ~= sources and not stands_in(group, item) then return false end
+  end
+  return true
 end
 -- How many rows of a list are not behind the place.
 local function passed(key)
@@ -65,12 +79,17 @@ while count < most do
   if item ~= newest then
     newest, count = item, count + 1
     local id, run = string.match(item, '^([^ ]+) (.+)$')
-    local good, h, flat, value = look(run or item, function(of)
-      return redis.call('HGET', T .. 'o:' .. of, id)
-    end)
-    local is_read = good and h and value
-    local lease = is_read and h.s == 'r' and redis.call('ZSCORE', T .. 'lse', run) or ''
-    out[count] = {score, item, is_read and flat or '', lease, is_read and value or ''}
+    local row = {score, item}
+    if run and is_wanted(item) then
+      local good, h, flat, value = look(run, function(of)
+        return redis.call('HGET', T .. 'o:' .. of, id)
+      end)
+      if good and h and value then
+        row[3], row[5] = flat, value
+        row[4] = h.s == 'r' and redis.call('ZSCORE', T .. 'lse', run) or ''
+      end
+    end
+    out[count] = row
   end
 end
 return out

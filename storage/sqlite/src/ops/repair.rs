@@ -11,11 +11,11 @@ use crate::{
     aside,
     fault::{Done, Fault},
     place::close_ms,
-    questions::{self, Entry},
-    row,
+    questions, row,
     tx::Tx,
 };
 
+mod lists;
 mod stored;
 
 use stored::{Stored, changes, stored_as};
@@ -154,37 +154,6 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Entries that are missing in lists of questions, and those that are there in vain.
-    fn lists(&mut self, tx: &mut Tx<'_>) -> Done<()> {
-        for (check, what, action, found, mend) in [
-            (
-                "missing",
-                "is missing in",
-                "put it there",
-                include_str!("../../sql/unlisted.sql"),
-                include_str!("../../sql/put_listed.sql"),
-            ),
-            (
-                "orphan",
-                "does not belong in",
-                "remove that entry",
-                include_str!("../../sql/listed_in_vain.sql"),
-                include_str!("../../sql/delete_listed.sql"),
-            ),
-        ] {
-            for entry in tx.db.all(found, params![tx.db.ns, FAULTS_MAX], questions::entry)? {
-                let (about, text) = (entry.run.to_string(), entry.said(what));
-                let fact = Fact { check, about, text, action };
-                let Entry { list, at_ms, id, run } = &entry;
-                let mend = |tx: &mut Tx<'_>| {
-                    tx.db.execute(mend, params![tx.db.ns, list, at_ms, id, run]).map(drop)
-                };
-                self.attempt(tx, fact, &|tx| listed_row(tx, &entry), &mend)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Runs that lost a part. One that a worker has is ended by that worker.
     fn parts(&mut self, tx: &mut Tx<'_>) -> Done<()> {
         for (id, key) in named(tx, include_str!("../../sql/runs_without_parts.sql"))? {
@@ -301,15 +270,6 @@ fn id_of(tx: &Tx<'_>, key: i64) -> Done<String> {
 fn run_row(tx: &Tx<'_>, key: i64) -> Done<Vec<Stored>> {
     let sql = include_str!("../../sql/run_by_key.sql");
     tx.db.all(sql, [key], |row| Ok(stored_as("runs", &key.to_string(), to_text(row)?)))
-}
-
-fn listed_row(tx: &Tx<'_>, entry: &Entry) -> Done<Vec<Stored>> {
-    let Entry { list, at_ms, id, run } = entry;
-    let sql = include_str!("../../sql/listed_row.sql");
-    let item = format!("{list} {at_ms} {id} {run}");
-    tx.db.all(sql, params![tx.db.ns, list, at_ms, id, run], |row| {
-        Ok(stored_as("listed", &item, to_text(row)?))
-    })
 }
 
 fn session_row(tx: &Tx<'_>, session: &str) -> Done<Vec<Stored>> {
