@@ -29,43 +29,47 @@ local function judge(i, first, last)
   if v[1] ~= 'r' or v[2] ~= epoch or v[7] ~= ARGV[i + 2] then return 'F' end
   local length = string.match(v[3], '^%d+')
   if v[3] ~= ARGV[i + 4] then return 'S' .. int(num(length, run, 'its length')) end
+  local ends = what ~= 'c'
   if v[10] and what ~= 'Fx' then return 'C' end
   local snapshot, tail = string.match(v[4] or '', '^%d+(|%d+|)(%d+)$')
   local claims, row, life = string.match(v[5] or '', '^(%d+)|(%d+)|(%d+)$')
   if not (tail and life) then corrupt(run, 'its header is cut or altered') end
-  local fails = string.sub(what, 1, 2) == 'Ff'
+  local fails = ends and string.sub(what, 2, 2) == 'f'
   if not fails and redis.call('LLEN', T .. 'j:' .. run) ~= tonumber(length) then
     corrupt(run, 'its journal has another length than its header says')
   end
   for record = first, last do tail = tail + #ARGV[record] end
-  local fields = {'n', ARGV[i + 5], 'v', at .. snapshot .. int(tail),
-    'q', string.sub(v[6] .. request, -64)}
-  local plan = {run = run, first = first, last = last, fields = fields, lease = ARGV[i + 6],
-    has_losses = v[11] and last >= first, is_followed = v[13], state = 'r'}
-  local count = 6
-  if what ~= 'c' then
+  local moved, requests = at .. snapshot .. int(tail), v[6] .. request
+  if #requests > 64 then requests = string.sub(requests, -64) end
+  -- Written out, and not added to one by one: a table that grows is copied.
+  local fields, state, worker, lane = nil, 'r', false, false
+  if ends then
     local session = string.match(v[8] or '', '^[^|]+|[^|]+|([^|]*)$')
-    plan.worker = string.match(v[9] or '', '^([^|]+)|')
-    if not (session and plan.worker) then corrupt(run, 'its header is cut or altered') end
+    worker = string.match(v[9] or '', '^([^|]+)|')
+    if not (session and worker) then corrupt(run, 'its header is cut or altered') end
     if session ~= '' or v[12] or v[14] then return 'M' end
-    plan.state = string.sub(what, 2, 2)
-    fields[7], fields[8], fields[9], fields[10] = 's', plan.state, 'o', ''
-    fields[11], fields[12], fields[13] = 'f', at, 'c'
-    fields[14], count = claims .. '|0|' .. int(math.max(life - 1, 0)), 14
-    if plan.state == 'f' then
-      fields[15], fields[16], count = 'r', string.sub(what, 3), 16
+    state = string.sub(what, 2, 2)
+    fields = {'n', ARGV[i + 5], 'v', moved, 'q', requests, 's', state, 'o', '', 'f', at,
+      'c', claims .. '|0|' .. int(math.max(life - 1, 0))}
+    if fails then
+      fields[15], fields[16] = 'r', string.sub(what, 3)
     end
   elseif ARGV[i + 8] == '1' and row ~= '1' then
-    fields[7], fields[8], count = 'c', claims .. '|1|' .. life, 8
+    fields = {'n', ARGV[i + 5], 'v', moved, 'q', requests, 'c', claims .. '|1|' .. life}
+  else
+    fields = {'n', ARGV[i + 5], 'v', moved, 'q', requests}
   end
   if pin ~= '' then
     local graph, queue = string.match(v[8] or '', '^([^|]+)|([^|]+)|')
     if not queue then corrupt(run, 'its header is cut or altered') end
-    fields[count + 1], fields[count + 2] = 'l', pin
-    plan.lane = lane_of({queue = queue, graph = graph}, pin)
+    fields[#fields + 1] = 'l'
+    fields[#fields + 1] = pin
+    lane = lane_of({queue = queue, graph = graph}, pin)
   end
-  plans[#plans + 1] = plan
-  return done(run, plan.state, v[12])
+  plans[#plans + 1] = {run = run, first = first, last = last, fields = fields, lane = lane,
+    lease = ARGV[i + 6], has_losses = v[11] and last >= first, is_followed = v[13], state = state,
+    worker = worker}
+  return done(run, state, v[12])
 end
 local i = 2
 while i <= #ARGV do
