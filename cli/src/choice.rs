@@ -22,8 +22,9 @@ pub(crate) enum Form {
     Fixed(Value),
     /// Values for these keys, as they are now.
     Edit(Map<String, Value>),
-    /// The outcome of an effect, as somebody found it outside.
-    Outcome,
+    /// A value for this field: the outcome of an effect, as somebody found it outside, or by how
+    /// much a budget is raised.
+    Field(&'static str),
     /// Any JSON that fits the question.
     Any,
 }
@@ -34,7 +35,7 @@ impl Form {
         match self {
             Self::Fixed(value) => value.clone(),
             Self::Edit(_) => json!({ "choice": "edit", "set": typed }),
-            Self::Outcome => json!({ "result": typed }),
+            Self::Field(name) => json!({ *name: typed }),
             Self::Any => typed,
         }
     }
@@ -65,7 +66,8 @@ pub(crate) fn choices(open: &InterruptView) -> Vec<Choice> {
 
 fn form(word: &str, open: &InterruptView) -> Form {
     match open.kind {
-        InterruptKind::Uncertain if word == "result" => Form::Outcome,
+        InterruptKind::Uncertain if word == "result" => Form::Field("result"),
+        InterruptKind::Budget if word == "raise_by" => Form::Field("raise_by"),
         InterruptKind::Uncertain | InterruptKind::Stale | InterruptKind::Budget => {
             Form::Fixed(word.into())
         }

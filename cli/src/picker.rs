@@ -230,7 +230,7 @@ impl Picker {
                 let text = Value::Object(set.clone()).to_string();
                 (Stage::Values { choice, comment, text }, Action::Draw)
             }
-            Form::Outcome | Form::Any => {
+            Form::Field(_) | Form::Any => {
                 (Stage::Values { choice, comment, text: String::new() }, Action::Draw)
             }
         }

@@ -219,9 +219,7 @@ pub(crate) fn answers(run: &str, open: &InterruptView) -> Vec<String> {
             ("approve" | "reject", Form::Fixed(_)) => format!("{} {target}", choice.word),
             (_, Form::Fixed(answer)) => signal(&answer.to_string()),
             (_, Form::Edit(set)) => signal(&edit(set)),
-            (_, Form::Outcome) => {
-                signal(&choice.form.answer(Value::Object(Map::new())).to_string())
-            }
+            (_, Form::Field(name)) => signal(&format!(r#"{{"{name}":VALUE}}"#)),
             (_, Form::Any) => format!("signal {target} --answer JSON"),
         };
         let comment = if choice.has_comment { " --comment WHY" } else { "" };

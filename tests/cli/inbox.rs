@@ -123,15 +123,34 @@ fn each_command_that_is_shown_for_an_answer_is_taken() {
     {
         let run = format!("r{n}");
         refund(&world, &run, 50);
-        let card = world.program().args(["runs", "show", &run]).run(ONE_SHOT).expect_code(0);
-        let commands = card.stdout.lines().filter_map(|line| line.trim().split_once(" -- "));
-        let (_, command) = commands.clone().find(|(_, rest)| rest.contains(sign)).unwrap();
-        let command = command.replace("VALUE", "5");
-        let path = holdpoint_testkit::example_path("fixtures");
-        let shell = Program::new("sh").args(["-c", &format!("'{}' {command}", path.display())]);
-        drop(shell.env("HOLDPOINT_STORE", world.url()).run(ONE_SHOT).expect_code(0));
+        let command = type_shown(&world, &run, sign);
         world.work();
         assert_eq!(world.path(&run), ["a", node], "{command}");
+    }
+}
+
+/// Types a command that the run's card shows, with 5 for what is to be filled in.
+fn type_shown(world: &World, run: &str, sign: &str) -> String {
+    let card = world.program().args(["runs", "show", run]).run(ONE_SHOT).expect_code(0);
+    let mut commands = card.stdout.lines().filter_map(|line| line.trim().split_once(" -- "));
+    let (_, command) = commands.find(|(_, rest)| rest.contains(sign)).unwrap();
+    let command = command.replace("VALUE", "5");
+    let path = holdpoint_testkit::example_path("fixtures");
+    let shell = Program::new("sh").args(["-c", &format!("'{}' {command}", path.display())]);
+    drop(shell.env("HOLDPOINT_STORE", world.url()).run(ONE_SHOT).expect_code(0));
+    command
+}
+
+/// The same for a budget, of which the word alone was shown too.
+#[test]
+fn each_command_that_is_shown_for_a_budget_is_taken() {
+    let world = World::sqlite();
+    for (run, sign, status) in [("r1", "raise_by", "completed"), ("r2", "fail", "failed")] {
+        world.json(&["enqueue", "lin", "--run", run, "--budget-steps", "1"]);
+        world.work();
+        let command = type_shown(&world, run, sign);
+        world.work();
+        assert_eq!(world.show(run)["status"], status, "{command}");
     }
 }
 

@@ -91,6 +91,9 @@ fn other_questions_take_words_outcomes_and_any_json() {
     let mut uncertain = row("r1");
     uncertain.open.kind = InterruptKind::Uncertain;
     uncertain.open.allowed = ["retry", "result", "skip", "fail"].map(str::to_owned).to_vec();
+    let mut budget = row("r1");
+    budget.open.kind = InterruptKind::Budget;
+    budget.open.allowed = ["raise_by", "fail"].map(str::to_owned).to_vec();
     let mut choice = row("r1");
     (choice.open.allowed, choice.open.schema) =
         (Vec::new(), Some(json!({ "enum": ["again", "done", 3] })));
@@ -100,6 +103,8 @@ fn other_questions_take_words_outcomes_and_any_json() {
         (&uncertain, "\rr", json!("retry")),
         (&uncertain, "\re{\"id\":7}\r", json!({ "result": { "id": 7 } })),
         (&uncertain, "\rs", json!("skip")),
+        (&budget, "\rr20\r", json!({ "raise_by": 20 })),
+        (&budget, "\rf", json!("fail")),
         (&choice, "\rd", json!("done")),
         (&choice, "\r3", json!(3)),
         (&any, "\ra[1]\r", json!([1])),
