@@ -5,14 +5,17 @@
 use std::collections::HashMap;
 
 use futures_util::future::join_all;
-use holdpoint_graph::{End, GraphId, Namespace, QueueId, RequestId, RunId, RunStatus, WorkerId};
+use holdpoint_graph::{End, RequestId, RunId, RunStatus};
 use holdpoint_storage::{
-    ChainHash, Claim as _, ClaimRequest, ClaimedRun, Commit as _, CommitReply, CommitRequest,
-    Disposition, Enqueue as _, IfBusy, Inspect as _, Lane, Level, NewRun, StoreError, StoreResult,
-    When,
+    Claim as _, ClaimRequest, ClaimedRun, Commit as _, CommitReply, CommitRequest, Disposition,
+    Enqueue as _, Inspect as _, Level, NewRun, StoreError, StoreResult,
 };
-use holdpoint_storage_redis::{RedisConfig, RedisStore};
+use holdpoint_storage_redis::RedisStore;
 use holdpoint_testkit::RedisServer;
+
+use world::{claim, config, new_run};
+
+mod world;
 
 /// More than one script takes.
 const RUNS: usize = 40;
@@ -22,69 +25,19 @@ fn name(number: usize) -> RunId {
     RunId::new(format!("r{number:02}")).unwrap()
 }
 
-fn new_run(number: usize) -> NewRun {
-    NewRun {
-        run: name(number),
-        request: RequestId::new(format!("ask-{number}")).unwrap(),
-        graph: GraphId::new("flow").unwrap(),
-        fingerprint: None,
-        queue: QueueId::new("default").unwrap(),
-        session: None,
-        if_busy: IfBusy::Enqueue,
-        payload: b"payload".to_vec(),
-        payload_hash: "00000000000000000000000000".to_owned(),
-        priority: 4,
-        start: When::In(0),
-        expires: None,
-        deadline: None,
-        key: None,
-        tags: Vec::new(),
-        queue_depth_max: 1_000,
-    }
-}
-
 /// A store whose runs are all claimed.
 async fn claimed(server: &RedisServer) -> (RedisStore, Vec<ClaimedRun>) {
-    let config = RedisConfig::new(server.url(), Namespace::new("shop").unwrap());
-    let store = RedisStore::connect(config).await.unwrap();
-    let items: Vec<NewRun> = (0..RUNS).map(new_run).collect();
+    let store = RedisStore::connect(config(server)).await.unwrap();
+    let items: Vec<NewRun> = (0..RUNS).map(|number| new_run(name(number).as_str())).collect();
     store.enqueue(&items, false).await.unwrap();
-    let lane = Lane {
-        queue: QueueId::new("default").unwrap(),
-        graph: GraphId::new("flow").unwrap(),
-        fingerprint: None,
-    };
-    let request = ClaimRequest {
-        worker: WorkerId::new("w1").unwrap(),
-        nonce: "n1".to_owned(),
-        lanes: vec![lane],
-        max: RUNS,
-        lease_ms: 60_000,
-        oldest_first: false,
-        bytes_max: 1_000_000,
-    };
-    let runs = store.claim(&request).await.unwrap().runs;
+    let runs = store.claim(&ClaimRequest { max: RUNS, ..claim("n1") }).await.unwrap().runs;
     assert_eq!(runs.len(), RUNS);
     (store, runs)
 }
 
+/// A commit that most are like: it leaves the lease as it is.
 fn commit(run: &ClaimedRun, disposition: Disposition) -> CommitRequest {
-    CommitRequest {
-        lease: run.lease.clone(),
-        request: RequestId::new(format!("commit-{}", run.head.run)).unwrap(),
-        from: 0,
-        previous: ChainHash::default(),
-        records: vec![b"record".to_vec()],
-        hash: ChainHash("00000000000000000000000000000001".to_owned()),
-        snapshot: None,
-        consumed: Vec::new(),
-        opened: Vec::new(),
-        closed: Vec::new(),
-        is_progress: true,
-        pin: None,
-        lease_ms: 0,
-        disposition,
-    }
+    CommitRequest { lease_ms: 0, ..world::commit(run, disposition) }
 }
 
 /// Makes the calls at once; they wait together, so they leave together.
